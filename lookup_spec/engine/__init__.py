@@ -1,0 +1,1 @@
+"""The join of token and tensor lane: sessions, stepped together."""

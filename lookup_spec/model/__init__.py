@@ -1,0 +1,1 @@
+"""Tensor lane: finding and loading a model, and running it over draft trees."""

@@ -1,0 +1,49 @@
+"""What a proposer is told about a request before the first token: ids, and where the likely answer stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+SegmentKind = Literal["message", "document", "base", "prediction", "answer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch ``ids[start:end]`` of the prompt and what it is.
+
+    ``"base"`` is the text being edited; the answer is expected to follow it closely.
+    """
+
+    start: int
+    end: int
+    kind: SegmentKind
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Tokens that do not stand in the prompt, yet the answer may copy from: a prediction, another file."""
+
+    ids: tuple[int, ...]
+    kind: SegmentKind
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Token ids of a prompt with its known segments.
+
+    Attributes:
+        ids: the whole prompt, at least one token.
+        spans: known segments in ascending, disjoint order; text outside them is a plain message.
+        references: further token sequences to look things up in.
+    """
+
+    ids: tuple[int, ...]
+    spans: tuple[Span, ...] = ()
+    references: tuple[Reference, ...] = ()
+
+    @classmethod
+    def plain(cls, ids: Sequence[int]) -> Prompt:
+        """A prompt about which nothing is known."""
+        return cls(tuple(ids))
