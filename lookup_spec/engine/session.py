@@ -1,0 +1,295 @@
+"""One request's state, from prompt to last token."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from torch import Tensor
+
+from lookup_spec.errors import ContextLengthError, InvalidRequestError
+from lookup_spec.model.cache import KVCache
+from lookup_spec.model.forward import Rows
+from lookup_spec.model.sampling import Sampler, TokenLogprobs
+from lookup_spec.params import SamplingParams
+from lookup_spec.propose.prompt import Prompt
+from lookup_spec.propose.protocol import Proposer
+from lookup_spec.propose.tree import DraftTree
+from lookup_spec.propose.walk import walk
+from lookup_spec.stats import SourceStats, Stats
+
+FinishReason = Literal["stop", "length", "cancelled"]
+
+
+class Output(Protocol):
+    """Turns one answer's tokens into text and finds stop strings in it; the text lane provides it."""
+
+    def push(self, token: int) -> bool:
+        """Takes the next token; true if it completed a stop string."""
+
+    def take(self) -> str:
+        """Text that became certain since the last call."""
+
+    def finish(self) -> str:
+        """Text still held back, at an end that is not a stop string."""
+
+    @property
+    def kept_tokens(self) -> int:
+        """How many of the pushed tokens the text passed on so far needs; the others are held back with theirs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What was added to an answer.
+
+    Attributes:
+        text: text that became certain. What may yet turn out to belong to a stop string is held back, with its
+            tokens.
+        token_ids: the tokens added.
+        sources: for each token, what proposed it; ``""`` if the target alone did.
+        logprobs: one entry for each token, or empty if not asked for.
+    """
+
+    text: str
+    token_ids: tuple[int, ...]
+    sources: tuple[str, ...]
+    logprobs: tuple[TokenLogprobs, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    id: int
+    source: str
+    logprobs: TokenLogprobs | None
+
+
+class Session:
+    """One request, stepped by a runner.
+
+    The only place where stop strings, end tokens, ``max_tokens`` and the context limit cut, inside an accepted run
+    too. After every step the cache holds all tokens but the last, which is pending.
+
+    Args:
+        prompt: token ids and known segments.
+        params: how to choose and when to stop.
+        proposer: guesses the continuation; it must be new.
+        output: turns tokens into text; it must be new. None for requests that want ids only, without stop strings.
+        cache: an empty cache.
+        end_ids: the model's end tokens.
+        context_length: most tokens the model can hold.
+        vocab_size: entries in a row of logits.
+
+    Raises:
+        InvalidRequestError: the request can never be served.
+    """
+
+    def __init__(
+        self,
+        prompt: Prompt,
+        params: SamplingParams,
+        *,
+        proposer: Proposer,
+        output: Output | None,
+        cache: KVCache,
+        end_ids: Iterable[int],
+        context_length: int,
+        vocab_size: int,
+    ) -> None:
+        _check_prompt(prompt, context_length, vocab_size)
+        if params.stop and output is None:
+            raise InvalidRequestError("stop strings need text output.", param="stop")
+        self.params = params
+        self.cache = cache
+        self.error: Exception | None = None
+        self.finish_reason: FinishReason | None = None
+        self._prompt_length = len(prompt.ids)
+        self._limit = min(
+            context_length - self._prompt_length,
+            context_length if params.max_tokens is None else params.max_tokens,
+        )
+        self._ends = (frozenset() if params.ignore_eos else frozenset(end_ids)) | params.stop_token_ids
+        self._sampler = Sampler(params, prompt.ids, self._ends, vocab_size)
+        self._tokens = list(prompt.ids)
+        self._proposer = proposer
+        self._output = output
+        self._fresh: list[_Token] = []
+        self._taken = 0
+        self._stopped = False
+        self._tree = DraftTree.root(prompt.ids[-1])
+        self._known = 0
+        self._forwards = 0
+        self._delivered = 0
+        self._drafted: Counter[str] = Counter()
+        self._accepted: Counter[str] = Counter()
+        self._started = time.perf_counter()
+        self._first: float | None = None
+        self._last: float | None = None
+        proposer.begin(prompt)
+        if self._limit == 0:
+            self.finish_reason = "length"
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing more will come; :attr:`finish_reason` or :attr:`error` tells why."""
+        return self.finish_reason is not None or self.error is not None
+
+    @property
+    def started(self) -> bool:
+        """Whether the first token has been chosen."""
+        return self._first is not None
+
+    def rows(self, draft: int, chunk: int) -> Rows:
+        """What to compute next: known tokens that are not in the cache yet, then the draft tree behind them.
+
+        Args:
+            draft: most drafted nodes.
+            chunk: most known tokens at a time; while more are left, no tree is asked for.
+        """
+        known = self._tokens[self.cache.length : -1]
+        if len(known) > chunk:
+            self._known = chunk
+            return Rows(self.cache, known[:chunk], range(-1, chunk - 1), chunk)
+        # A tree of d drafts can yield d + 1 tokens; none may be fed that could never be delivered.
+        room = self._limit - self._delivered - 1
+        self._tree = self._proposer.propose(min(draft, room)) if room > 0 else DraftTree.root(self._tokens[-1])
+        self._known = before = len(known)
+        parents = [*range(-1, before - 1), *(before + parent for parent in self._tree.parents)]
+        return Rows(self.cache, [*known, *self._tree.tokens], parents, before)
+
+    def advance(self, logits: Tensor) -> None:
+        """Takes a step's result.
+
+        Args:
+            logits: ``[rows - keep, vocab]`` for the rows last asked for.
+        """
+        known = range(self._known)
+        if not len(logits):
+            self.cache.commit(known)
+            return
+        choose = self._sampler.over(logits)
+        logprobs: list[TokenLogprobs | None] = []
+        taken = walk(self._tree, _recording(choose, logprobs))
+        self._count(taken.path)
+        delivered = self._deliver(
+            [
+                _Token(token, source, logprob)
+                for token, source, logprob in zip(taken.tokens, self._sources(taken.path), logprobs)
+            ]
+        )
+        self.cache.commit([*known, *(self._known + node for node in taken.path[:delivered])])
+        self._proposer.observe(taken.tokens[:delivered])
+
+    def cancel(self) -> None:
+        """Ends the session where it stands; does nothing to a finished one."""
+        if not self.finished:
+            self._finish("cancelled")
+
+    def fail(self, error: Exception) -> None:
+        """Ends the session with an error; text chosen before it is still delivered."""
+        if not self.finished:
+            self.error = error
+            self._last = time.perf_counter()
+
+    def take(self) -> Piece | None:
+        """What came since the last call, or None if nothing did."""
+        text = ""
+        if self._output is not None:
+            text = self._output.take()
+            if self.finished and not self._stopped:
+                text += self._output.finish()
+        settled = self._settled()
+        tokens, self._fresh = self._fresh[: settled - self._taken], self._fresh[settled - self._taken :]
+        self._taken = settled
+        if not text and not tokens:
+            return None
+        return Piece(
+            text,
+            tuple(token.id for token in tokens),
+            tuple(token.source for token in tokens),
+            tuple(token.logprobs for token in tokens if token.logprobs is not None),
+        )
+
+    def stats(self) -> Stats:
+        """Counts and times so far."""
+        first = self._first or self._last or time.perf_counter()
+        last = self._last or time.perf_counter()
+        return Stats(
+            prompt_tokens=self._prompt_length,
+            completion_tokens=self._delivered,
+            forward_passes=self._forwards,
+            prefill_seconds=first - self._started,
+            decode_seconds=last - first,
+            drafted=self._drafted.total(),
+            accepted=self._accepted.total(),
+            sources={
+                source: SourceStats(self._drafted[source], self._accepted[source])
+                for source in sorted(self._drafted)
+            },
+        )
+
+    def _settled(self) -> int:
+        """Answer tokens that no stop string can take back any more."""
+        if self._output is None or self.finished:
+            return self._delivered
+        return self._output.kept_tokens
+
+    def _sources(self, path: tuple[int, ...]) -> list[str]:
+        # The token chosen after a node is the next node's own; the last one was not drafted.
+        return [*(self._tree.sources[node] for node in path[1:]), ""]
+
+    def _count(self, path: tuple[int, ...]) -> None:
+        self._forwards += 1
+        self._drafted.update(self._tree.sources[1:])
+        self._accepted.update(self._tree.sources[node] for node in path[1:])
+        if self._first is None:
+            self._first = time.perf_counter()
+
+    def _deliver(self, tokens: list[_Token]) -> int:
+        """Appends tokens up to whatever ends the answer; returns how many."""
+        for count, token in enumerate(tokens):
+            if token.id in self._ends:
+                self._finish("stop")
+                return count
+            self._tokens.append(token.id)
+            self._fresh.append(token)
+            self._delivered += 1
+            if self._output is not None and self._output.push(token.id):
+                self._stopped = True
+                self._delivered = self._output.kept_tokens
+                del self._fresh[self._delivered - self._taken :]
+                self._finish("stop")
+                return count + 1
+            if self._delivered == self._limit:
+                self._finish("length")
+                return count + 1
+        return len(tokens)
+
+    def _finish(self, reason: FinishReason) -> None:
+        self.finish_reason = reason
+        self._last = time.perf_counter()
+
+
+def _recording(
+    choose: Callable[[int], tuple[int, TokenLogprobs | None]], logprobs: list[TokenLogprobs | None]
+) -> Callable[[int], int]:
+    def pick(node: int) -> int:
+        token, logprob = choose(node)
+        logprobs.append(logprob)
+        return token
+
+    return pick
+
+
+def _check_prompt(prompt: Prompt, context_length: int, vocab_size: int) -> None:
+    if not prompt.ids:
+        raise InvalidRequestError("The prompt is empty; give at least one token.", param="prompt")
+    if len(prompt.ids) >= context_length:
+        raise ContextLengthError(len(prompt.ids), context_length)
+    for token in prompt.ids:
+        if not 0 <= token < vocab_size:
+            raise InvalidRequestError(
+                f"The prompt holds token {token}, but this model's tokens are 0 to {vocab_size - 1}.", param="prompt"
+            )

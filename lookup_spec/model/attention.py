@@ -1,0 +1,198 @@
+"""Attention over packed rows of several sessions, as one function registered with transformers.
+
+The rows of all sessions lie side by side in one sequence. Everything in a decoder layer treats rows alike but
+attention; here each session's rows see that session's cache and, among themselves, only their own ancestors.
+No padding is needed, and prefill chunks and draft trees of any width share a pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from transformers import AttentionInterface
+
+from lookup_spec.errors import ModelError
+from lookup_spec.model.cache import KVCache
+
+NAME = "lookup_spec"
+
+# Arguments that models pass along to every attention function and that change nothing in it.
+_INFORMATION = frozenset(
+    {
+        "cache_position",
+        "cache",
+        "is_causal",
+        "layer_type",
+        "num_items_in_batch",
+        "output_attentions",
+        "output_hidden_states",
+        "output_router_logits",
+        "past_key_values",
+        "position_ids",
+        "return_dict",
+        "use_cache",
+    }
+)
+
+
+def ancestors(parents: Sequence[int]) -> NDArray[np.bool_]:
+    """Which rows see which: ``[n, n]``, true where the column is the row itself or an ancestor of it."""
+    n = len(parents)
+    seen = np.tri(n, dtype=np.bool_)
+    branched = next((i for i, parent in enumerate(parents) if parent != i - 1), n)
+    for row in range(branched, n):
+        seen[row] = False
+        if parents[row] >= 0:
+            seen[row] = seen[parents[row]]
+        seen[row, row] = True
+    return seen
+
+
+@dataclass(slots=True)
+class Slice:
+    """One session's rows within the packed sequence.
+
+    Attributes:
+        cache: where their keys and values go.
+        start: index of the first row in the packed sequence.
+        parents: each row's parent among these rows; -1 for a row that directly follows the cache.
+        depths: each row's distance behind the cache.
+    """
+
+    cache: KVCache
+    start: int
+    parents: Sequence[int]
+    depths: Sequence[int]
+    _masks: dict[int | None, Tensor | None] = field(default_factory=dict)
+
+    @property
+    def end(self) -> int:
+        """Index behind the last row."""
+        return self.start + len(self.parents)
+
+    def mask(self, window: int | None, dtype: torch.dtype, device: torch.device) -> Tensor | None:
+        """Additive mask ``[rows, cached + rows]``, shared by all layers with this window; None sees everything."""
+        if window not in self._masks:
+            self._masks[window] = self._mask(window, dtype, device)
+        return self._masks[window]
+
+    def _mask(self, window: int | None, dtype: torch.dtype, device: torch.device) -> Tensor | None:
+        rows, cached = len(self.parents), self.cache.length
+        if rows == 1 and (window is None or cached < window):
+            return None
+        seen = np.concatenate([np.ones((rows, cached), np.bool_), ancestors(self.parents)], axis=1)
+        if window is not None:
+            # Positions, not rows: siblings stand at the same distance from what they look back on.
+            depths = np.asarray(self.depths)
+            keys = np.concatenate([np.arange(cached), cached + depths])
+            seen &= (cached + depths)[:, None] - keys[None, :] < window
+        mask = torch.zeros(seen.shape, dtype=dtype)
+        mask.masked_fill_(torch.from_numpy(~seen), float("-inf"))
+        return mask.to(device)
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """The plan of one forward pass, handed through the model to every attention layer.
+
+    Attributes:
+        slices: the sessions, in the order of their rows.
+        compute_dtype: in which attention is computed; None for the model's own.
+    """
+
+    slices: Sequence[Slice]
+    compute_dtype: torch.dtype | None = None
+
+
+def packed_attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None = None,
+    *,
+    packed: Packed,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    sliding_window: int | None = None,
+    softcap: float | None = None,
+    **rest: Any,
+) -> tuple[Tensor, None]:
+    """Scaled-dot-product attention of each slice over its own cache and ancestors.
+
+    Args:
+        module: the layer's attention module; its ``layer_idx`` names the cache's layer.
+        query: ``[1, query heads, total rows, dim]``.
+        key: ``[1, key heads, total rows, dim]``.
+        value: ``[1, key heads, total rows, dim]``.
+        attention_mask: must be None; what a row sees comes from ``packed``.
+        packed: the plan.
+        scaling: of the scores; None for ``dim ** -0.5``.
+        dropout: must be 0.
+        sliding_window: a row sees positions less than this far back.
+        softcap: bound of the scores, applied as ``softcap * tanh(score / softcap)``.
+        rest: anything else the model passes; refused unless known to change nothing.
+
+    Returns:
+        ``[1, total rows, query heads, dim]`` and None in place of attention weights.
+
+    Raises:
+        ModelError: the model asks for something that is not computed here.
+    """
+    _refuse_unknown(module, attention_mask, dropout, rest)
+    layer = module.layer_idx
+    assert isinstance(layer, int)
+    out = query.new_empty((query.shape[2], query.shape[1], value.shape[3]))
+    compute = packed.compute_dtype or query.dtype
+    for piece in packed.slices:
+        rows = slice(piece.start, piece.end)
+        keys, values = piece.cache.write(layer, key[0, :, rows], value[0, :, rows])
+        mask = piece.mask(sliding_window, compute, query.device)
+        attended = _attend(
+            query[0, :, rows].to(compute), keys.to(compute), values.to(compute), mask, scaling, softcap
+        )
+        out[rows] = attended.transpose(0, 1)
+    return out[None], None
+
+
+def _attend(
+    query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, scaling: float | None, softcap: float | None
+) -> Tensor:
+    """``[query heads, rows, dim]`` over ``[key heads, length, dim]``; query heads that share keys lie together."""
+    heads, rows, dim = query.shape
+    groups = heads // keys.shape[0]
+    # The groups become heads over keys of stride 0, so shared keys are never copied.
+    query = query.reshape(-1, groups, rows, dim)
+    keys = keys[:, None].expand(-1, groups, -1, -1)
+    values = values[:, None].expand(-1, groups, -1, -1)
+    if softcap is None:
+        attended = nn.functional.scaled_dot_product_attention(query, keys, values, attn_mask=mask, scale=scaling)
+    else:
+        scores = query @ keys.transpose(-1, -2) * (dim**-0.5 if scaling is None else scaling)
+        scores = torch.tanh(scores / softcap) * softcap
+        if mask is not None:
+            scores = scores + mask
+        attended = torch.softmax(scores, dim=-1, dtype=torch.float32).to(values.dtype) @ values
+    return attended.reshape(heads, rows, -1)
+
+
+def _refuse_unknown(module: nn.Module, mask: Tensor | None, dropout: float, rest: dict[str, Any]) -> None:
+    name = type(module).__name__
+    if mask is not None or dropout:
+        raise ModelError(f"{name} passes its own attention mask or dropout, which packed rows cannot honour.")
+    for argument, value in rest.items():
+        if argument not in _INFORMATION and value is not None and value is not False:
+            raise ModelError(
+                f"{name} uses the attention feature {argument!r}, which is not supported; choose another model."
+            )
+    if rest.get("is_causal") is False:
+        raise ModelError(f"{name} attends in both directions; only causal decoders can be run.")
+
+
+AttentionInterface.register(NAME, packed_attention)

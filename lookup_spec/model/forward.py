@@ -1,0 +1,106 @@
+"""One forward pass of an unmodified transformers model over the rows of many sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from lookup_spec.model.attention import NAME, Packed, Slice
+from lookup_spec.model.cache import KVCache
+from lookup_spec.model.linear import native_bfloat16, use_upcast_linears
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What one session wants computed.
+
+    Attributes:
+        cache: its committed keys and values.
+        tokens: token id of each row, ``[n]``, at least one.
+        parents: each row's parent among these rows, ``[n]``; -1 directly follows the cache; ``parents[i] < i``.
+        keep: rows ``keep .. n-1`` need logits.
+    """
+
+    cache: KVCache
+    tokens: Sequence[int]
+    parents: Sequence[int]
+    keep: int
+
+
+class PackedModel:
+    """A causal decoder that takes rows of several sessions at once.
+
+    Args:
+        model: a transformers model for causal language modelling, in evaluation mode.
+
+    Raises:
+        ModelError: its attention asks for something that packed rows do not honour.
+    """
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        self.model = model
+        self.device: torch.device = model.device
+        self.vocab_size: int = model.config.get_text_config().vocab_size
+        on_cpu = self.device.type == "cpu"
+        # A CPU without bfloat16 arithmetic computes attention in float32: faster there, and more exact.
+        upcast = on_cpu and model.dtype == torch.bfloat16 and not native_bfloat16()
+        self._compute_dtype = torch.float32 if upcast else None
+        if upcast:
+            use_upcast_linears(model)
+        model.set_attn_implementation(NAME)
+        self.forward([Rows(self.new_cache(), (0,), (-1,), 0)])
+
+    def new_cache(self, capacity: int = 0) -> KVCache:
+        """An empty cache for one session, with room for ``capacity`` tokens."""
+        return KVCache(capacity, self._compute_dtype)
+
+    @torch.no_grad()
+    def forward(self, batch: Sequence[Rows]) -> list[Tensor]:
+        """Runs the model once and writes every row's keys and values into its session's cache, uncommitted.
+
+        Args:
+            batch: the sessions' rows.
+
+        Returns:
+            For each session, float32 logits ``[n - keep, vocab]`` on the model's device: row ``i`` holds the
+            distribution of the token after node ``keep + i``.
+        """
+        slices: list[Slice] = []
+        tokens: list[int] = []
+        positions: list[int] = []
+        kept: list[int] = []
+        for rows in batch:
+            depths = _depths(rows.parents)
+            slices.append(Slice(rows.cache, len(tokens), rows.parents, depths))
+            kept.extend(range(len(tokens) + rows.keep, len(tokens) + len(rows.tokens)))
+            tokens.extend(rows.tokens)
+            positions.extend(rows.cache.length + depth for depth in depths)
+        logits = self._run(tokens, positions, kept or [len(tokens) - 1], Packed(slices, self._compute_dtype))
+        sizes = [len(rows.tokens) - rows.keep for rows in batch]
+        return list(logits[: len(kept)].split(sizes))
+
+    def _run(self, tokens: list[int], positions: list[int], kept: list[int], packed: Packed) -> Tensor:
+        def row(values: list[int]) -> Tensor:
+            return torch.tensor(values, device=self.device)
+
+        output = self.model(
+            input_ids=row(tokens)[None],
+            position_ids=row(positions)[None],
+            use_cache=False,
+            logits_to_keep=row(kept),
+            packed=packed,
+        )
+        logits = output.logits
+        assert isinstance(logits, Tensor)
+        return logits[0].float()
+
+
+def _depths(parents: Sequence[int]) -> list[int]:
+    depths: list[int] = []
+    for parent in parents:
+        depths.append(depths[parent] + 1 if parent >= 0 else 0)
+    return depths
