@@ -1,0 +1,159 @@
+"""From a name to a model that is ready to run."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
+
+from lookup_spec.errors import ModelError
+from lookup_spec.model.embedded import DEFAULT, EMBEDDED, LIGHT, EmbeddedModel, assemble, is_installed
+from lookup_spec.model.gguf_convert import convert, converted_path
+from lookup_spec.model.gguf_file import file_sha256
+from lookup_spec.model.placement import available_memory, choose_device, choose_dtype
+from lookup_spec.model.quiet import without_progress_bars
+from lookup_spec.model.source import DirectorySource, EmbeddedSource, Source, resolve
+from lookup_spec.model.store import Progress
+from lookup_spec.model.supported import check_supported
+from lookup_spec.model.tokenizer import as_ids, check_vocabulary, declared_end_ids, load_tokenizer
+from lookup_spec.model.weights import from_pretrained
+
+_log = logging.getLogger(__name__)
+
+_WORKING_MEMORY = 1 << 30
+"""Room for caches and activations besides the weights, when judging whether a model fits."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model in evaluation mode, without gradients, with its tokenizer.
+
+    Attributes:
+        model: the network, on ``device``, its weights of ``dtype``.
+        tokenizer: exactly the model's own, chat template included; it never cleans up spaces.
+        name: what to call the model.
+        eos_ids: tokens that end an answer; at least one.
+        context_length: most tokens that prompt and answer may have together.
+        dtype: type of the weights.
+        device: where they are.
+    """
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerFast
+    name: str
+    eos_ids: frozenset[int]
+    context_length: int
+    dtype: torch.dtype
+    device: torch.device
+
+
+def load_model(
+    spec: str | None = None, *, dtype: str = "auto", device: str = "auto", progress: Progress | None = None
+) -> LoadedModel:
+    """Finds a model and loads it.
+
+    Args:
+        spec: name of an embedded model, a ``.gguf`` file, a directory, or a Hugging Face id; None takes the
+            embedded model that suits this machine.
+        dtype: ``auto`` (bfloat16 where the hardware computes in it, else float32), ``bfloat16``, ``float16`` or
+            ``float32``.
+        device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``, … or ``mps``.
+        progress: told, in sentences, about work that takes a while; by default such sentences are logged.
+
+    Raises:
+        ModelError: the model is missing, corrupt, or of a kind that cannot run here.
+    """
+    progress = progress or _log.info
+    place = choose_device(device)
+    kind = choose_dtype(dtype, place)
+    source = resolve(default_model(dtype, device) if spec is None else spec)
+    return _load_directory(_directory(source, kind, progress), source.name, kind, place)
+
+
+def default_model(dtype: str = "auto", device: str = "auto") -> str:
+    """The name of the embedded model that suits this machine: the default, or the light one where memory is short.
+
+    Where only one of the two is installed, that one.
+    """
+    place = choose_device(device)
+    kind = choose_dtype(dtype, place)
+    big, light = EMBEDDED[DEFAULT], EMBEDDED[LIGHT]
+    memory = available_memory(place)
+    fits = memory is None or memory >= required_memory(big, kind)
+    if is_installed(big) and fits:
+        return big.name
+    return light.name if is_installed(light) else big.name
+
+
+def required_memory(model: EmbeddedModel, dtype: torch.dtype) -> int:
+    """Bytes of memory that an embedded model needs: its weights and room to work."""
+    return model.parameters * dtype.itemsize + _WORKING_MEMORY
+
+
+def _directory(source: Source, dtype: torch.dtype, progress: Progress) -> Path:
+    """The model's directory, converted from GGUF first if need be."""
+    if isinstance(source, DirectorySource):
+        return source.path
+    if isinstance(source, EmbeddedSource):
+        ready = converted_path(source.name, source.model.sha256, dtype)
+        if ready.exists():
+            return ready
+        return convert(assemble(source.model, progress), source.name, source.model.sha256, dtype, progress)
+    return convert(source.path, source.name, file_sha256(source.path), dtype, progress)
+
+
+@without_progress_bars()
+def _load_directory(path: Path, name: str, dtype: torch.dtype, device: torch.device) -> LoadedModel:
+    config = _config(path)
+    check_supported(config)
+    context_length = _context_length(config, path)
+    tokenizer = load_tokenizer(path)
+    model = from_pretrained(AutoModelForCausalLM, path, path, config=config, dtype=dtype)
+    rows = model.get_input_embeddings().weight.shape[0]
+    check_vocabulary(tokenizer, rows, path)
+    eos_ids = _end_ids(path, config, tokenizer, rows)
+    model.requires_grad_(False)
+    model.eval()
+    return LoadedModel(model.to(device), tokenizer, name, eos_ids, context_length, dtype, device)
+
+
+def _config(path: Path) -> PreTrainedConfig:
+    try:
+        return AutoConfig.from_pretrained(str(path), local_files_only=True, trust_remote_code=False)
+    except (OSError, ValueError, KeyError, TypeError, ImportError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise ModelError(f"The configuration in {path} cannot be used: {reason}") from error
+
+
+def _context_length(config: PreTrainedConfig, path: Path) -> int:
+    text = config.get_text_config(decoder=True)
+    for key in ("max_position_embeddings", "n_positions", "max_sequence_length", "seq_length"):
+        value = getattr(text, key, None)
+        if isinstance(value, int) and value > 0:
+            return value
+    raise ModelError(f"config.json in {path} does not say how long a context the model holds.")
+
+
+def _end_ids(
+    path: Path, config: PreTrainedConfig, tokenizer: PreTrainedTokenizerFast, rows: int
+) -> frozenset[int]:
+    """Every end token that the generation configuration, the configuration or the tokenizer names."""
+    ids = declared_end_ids(path)
+    ids |= as_ids(
+        getattr(config.get_text_config(decoder=True), "eos_token_id", None), f"eos_token_id of {path}"
+    )
+    ids |= as_ids(tokenizer.eos_token_id, f"eos_token of {path}")
+    if not ids:
+        raise ModelError(f"{path} names no eos_token_id, so answers would never end; add it to config.json.")
+    if outside := [token for token in ids if not 0 <= token < rows]:
+        raise ModelError(f"eos_token_id {outside[0]} in {path} is outside the model's {rows} tokens.")
+    return ids

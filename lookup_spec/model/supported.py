@@ -1,0 +1,58 @@
+"""Which models can be checked over a draft tree, decided from the configuration alone."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING, PreTrainedConfig
+
+from lookup_spec.errors import ModelError
+
+_LAYER_KINDS = frozenset({"full_attention", "sliding_attention"})
+
+
+def check_supported(config: PreTrainedConfig) -> None:
+    """Accepts causal decoders whose attention can be replaced and whose state can be rolled back.
+
+    A draft tree is checked in one forward pass through an attention function of ours, and rejected tokens are
+    taken back. So every layer must call transformers' attention interface, keep keys and values only, and take
+    positions as an argument.
+
+    Raises:
+        ModelError: the model is of another kind; the message says of which.
+    """
+    if reason := _obstacle(config):
+        raise ModelError(f"Models of type {config.model_type!r} cannot run here: {reason}.")
+
+
+def _obstacle(config: PreTrainedConfig) -> str | None:
+    if getattr(config, "is_encoder_decoder", False):
+        return "this is an encoder-decoder, and only causal decoders are supported"
+    model_class = _causal_class(config)
+    if model_class is None:
+        return "transformers has no causal decoder for it"
+    if type(config) in MODEL_FOR_MASKED_LM_MAPPING and not getattr(config, "is_decoder", False):
+        return "this is an encoder, and only causal decoders are supported"
+    text = config.get_text_config(decoder=True)
+    kinds = set(getattr(text, "layer_types", None) or ()) - _LAYER_KINDS
+    if kinds:
+        return f"it has {sorted(kinds)[0]} layers, whose state cannot be rolled back or cut by draft trees"
+    if getattr(model_class, "_is_stateful", False):
+        return "it is recurrent, and its state cannot be rolled back when drafts are rejected"
+    if getattr(text, "attention_chunk_size", None):
+        return "it attends in chunks, which draft trees do not follow"
+    if getattr(text, "num_kv_shared_layers", 0):
+        return "its layers share keys and values"
+    if not getattr(model_class, "_supports_attention_backend", False):
+        return "its attention cannot be replaced, as it does not use transformers' attention interface"
+    if "position_ids" not in inspect.signature(model_class.forward).parameters:
+        return "it does not take positions as an argument"
+    return None
+
+
+def _causal_class(config: PreTrainedConfig) -> Any:
+    if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
+        return None
+    found = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
+    return found[0] if isinstance(found, (list, tuple)) else found
