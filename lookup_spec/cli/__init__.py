@@ -1,1 +1,68 @@
+"""The ``lookup-spec`` command: one file a subcommand, and one place where errors become a line and an exit code."""
 
+from __future__ import annotations
+
+import sys
+
+import click
+import typer
+
+from lookup_spec._version import __version__
+from lookup_spec.cli.edit import edit
+from lookup_spec.cli.generate import generate
+from lookup_spec.cli.models import models
+from lookup_spec.cli.serve import serve
+from lookup_spec.errors import LookupSpecError
+from lookup_bench.cli import app as bench
+
+app = typer.Typer(
+    name="lookup-spec",
+    help="Rewrites code with a language model, several times faster and with exactly the same answer: what is likely "
+    "to come is looked up in the prompt and checked in one forward pass.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(edit)
+app.command()(generate)
+app.command()(serve)
+app.command()(models)
+app.add_typer(bench, name="bench")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(
+        False, "--version", callback=_show_version, is_eager=True, help="Print the version and exit."
+    ),
+) -> None:
+    del version
+
+
+def main() -> None:
+    """Runs the command line; every foreseen failure is one sentence on stderr and a non-zero exit."""
+    try:
+        code = app(standalone_mode=False)
+    except LookupSpecError as error:
+        _fail(str(error), 1)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        _fail("Interrupted.", 130)
+    except BrokenPipeError:
+        # Whoever read our output has gone; there is nobody left to tell.
+        sys.stderr.close()
+        sys.exit(141)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str, code: int) -> None:
+    typer.echo(f"lookup-spec: {' '.join(message.split())}", err=True)
+    sys.exit(code)

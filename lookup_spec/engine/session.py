@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from torch import Tensor
 
+from lookup_spec.engine.meter import Meter
 from lookup_spec.errors import ContextLengthError, InvalidRequestError
 from lookup_spec.model.cache import KVCache
 from lookup_spec.model.forward import Rows
@@ -19,7 +18,7 @@ from lookup_spec.propose.prompt import Prompt
 from lookup_spec.propose.protocol import Proposer
 from lookup_spec.propose.tree import DraftTree
 from lookup_spec.propose.walk import walk
-from lookup_spec.stats import SourceStats, Stats
+from lookup_spec.stats import Stats
 
 FinishReason = Literal["stop", "length", "cancelled"]
 
@@ -34,7 +33,7 @@ class Output(Protocol):
         """Text that became certain since the last call."""
 
     def finish(self) -> str:
-        """Text still held back, at an end that is not a stop string."""
+        """All text not yet taken, at an end that is not a stop string; afterwards nothing is left."""
 
     @property
     def kept_tokens(self) -> int:
@@ -51,12 +50,16 @@ class Piece:
         token_ids: the tokens added.
         sources: for each token, what proposed it; ``""`` if the target alone did.
         logprobs: one entry for each token, or empty if not asked for.
+        finish_reason: why the answer ended; only on the last piece.
+        stats: what the answer cost; only on the last piece.
     """
 
     text: str
     token_ids: tuple[int, ...]
     sources: tuple[str, ...]
     logprobs: tuple[TokenLogprobs, ...]
+    finish_reason: FinishReason | None = None
+    stats: Stats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,15 +121,11 @@ class Session:
         self._fresh: list[_Token] = []
         self._taken = 0
         self._stopped = False
+        self._closed = False
         self._tree = DraftTree.root(prompt.ids[-1])
         self._known = 0
-        self._forwards = 0
         self._delivered = 0
-        self._drafted: Counter[str] = Counter()
-        self._accepted: Counter[str] = Counter()
-        self._started = time.perf_counter()
-        self._first: float | None = None
-        self._last: float | None = None
+        self._meter = Meter()
         proposer.begin(prompt)
         if self._limit == 0:
             self.finish_reason = "length"
@@ -136,11 +135,6 @@ class Session:
         """Whether nothing more will come; :attr:`finish_reason` or :attr:`error` tells why."""
         return self.finish_reason is not None or self.error is not None
 
-    @property
-    def started(self) -> bool:
-        """Whether the first token has been chosen."""
-        return self._first is not None
-
     def rows(self, draft: int, chunk: int) -> Rows:
         """What to compute next: known tokens that are not in the cache yet, then the draft tree behind them.
 
@@ -148,6 +142,7 @@ class Session:
             draft: most drafted nodes.
             chunk: most known tokens at a time; while more are left, no tree is asked for.
         """
+        self._meter.start()
         known = self._tokens[self.cache.length : -1]
         if len(known) > chunk:
             self._known = chunk
@@ -172,13 +167,10 @@ class Session:
         choose = self._sampler.over(logits)
         logprobs: list[TokenLogprobs | None] = []
         taken = walk(self._tree, _recording(choose, logprobs))
-        self._count(taken.path)
-        delivered = self._deliver(
-            [
-                _Token(token, source, logprob)
-                for token, source, logprob in zip(taken.tokens, self._sources(taken.path), logprobs)
-            ]
-        )
+        # The token chosen after a node is the next node's own; the last one was not drafted.
+        sources = [*(self._tree.sources[node] for node in taken.path[1:]), ""]
+        delivered = self._deliver(list(map(_Token, taken.tokens, sources, logprobs)))
+        self._meter.step(self._tree.sources[1:], filter(None, sources[:delivered]), self._delivered)
         self.cache.commit([*known, *(self._known + node for node in taken.path[:delivered])])
         self._proposer.observe(taken.tokens[:delivered])
 
@@ -191,61 +183,49 @@ class Session:
         """Ends the session with an error; text chosen before it is still delivered."""
         if not self.finished:
             self.error = error
-            self._last = time.perf_counter()
+            self._meter.end()
 
     def take(self) -> Piece | None:
-        """What came since the last call, or None if nothing did."""
-        text = ""
-        if self._output is not None:
-            text = self._output.take()
-            if self.finished and not self._stopped:
-                text += self._output.finish()
+        """What came since the last call, or None if nothing did.
+
+        Raises:
+            Exception: what ended the session, once everything before it has been taken.
+        """
+        text = self._text()
         settled = self._settled()
         tokens, self._fresh = self._fresh[: settled - self._taken], self._fresh[settled - self._taken :]
         self._taken = settled
-        if not text and not tokens:
+        last = self.finish_reason is not None and not self._closed
+        if not text and not tokens and not last:
+            if self.error is not None:
+                raise self.error
             return None
+        self._closed = self._closed or last
         return Piece(
             text,
             tuple(token.id for token in tokens),
             tuple(token.source for token in tokens),
             tuple(token.logprobs for token in tokens if token.logprobs is not None),
+            self.finish_reason if last else None,
+            self.stats() if last else None,
         )
 
     def stats(self) -> Stats:
         """Counts and times so far."""
-        first = self._first or self._last or time.perf_counter()
-        last = self._last or time.perf_counter()
-        return Stats(
-            prompt_tokens=self._prompt_length,
-            completion_tokens=self._delivered,
-            forward_passes=self._forwards,
-            prefill_seconds=first - self._started,
-            decode_seconds=last - first,
-            drafted=self._drafted.total(),
-            accepted=self._accepted.total(),
-            sources={
-                source: SourceStats(self._drafted[source], self._accepted[source])
-                for source in sorted(self._drafted)
-            },
-        )
+        return self._meter.stats(self._prompt_length, self._delivered)
+
+    def _text(self) -> str:
+        if self._output is None:
+            return ""
+        if self.finished and not self._stopped:
+            return self._output.finish()
+        return self._output.take()
 
     def _settled(self) -> int:
         """Answer tokens that no stop string can take back any more."""
         if self._output is None or self.finished:
             return self._delivered
         return self._output.kept_tokens
-
-    def _sources(self, path: tuple[int, ...]) -> list[str]:
-        # The token chosen after a node is the next node's own; the last one was not drafted.
-        return [*(self._tree.sources[node] for node in path[1:]), ""]
-
-    def _count(self, path: tuple[int, ...]) -> None:
-        self._forwards += 1
-        self._drafted.update(self._tree.sources[1:])
-        self._accepted.update(self._tree.sources[node] for node in path[1:])
-        if self._first is None:
-            self._first = time.perf_counter()
 
     def _deliver(self, tokens: list[_Token]) -> int:
         """Appends tokens up to whatever ends the answer; returns how many."""
@@ -269,7 +249,7 @@ class Session:
 
     def _finish(self, reason: FinishReason) -> None:
         self.finish_reason = reason
-        self._last = time.perf_counter()
+        self._meter.end()
 
 
 def _recording(

@@ -1,0 +1,47 @@
+"""Exact, draft-free speculative decoding for code editing.
+
+The answer to an edit mostly stands in the prompt already. lookup-spec guesses long continuations by looking them up
+there and lets the model check each guess in one forward pass; the answer is exactly what plain decoding gives.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lookup_spec._version import __version__
+from lookup_spec.errors import ContextLengthError, EditError, InvalidRequestError, LookupSpecError, ModelError
+from lookup_spec.params import SamplingParams
+from lookup_spec.stats import SourceStats, Stats
+
+if TYPE_CHECKING:
+    from lookup_spec.engine.session import Piece
+    from lookup_spec.pipeline.engine import Engine, Result, load_engine
+
+__all__ = [
+    "ContextLengthError",
+    "EditError",
+    "Engine",
+    "InvalidRequestError",
+    "LookupSpecError",
+    "ModelError",
+    "Piece",
+    "Result",
+    "SamplingParams",
+    "SourceStats",
+    "Stats",
+    "__version__",
+    "load_engine",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Torch loads only when an engine is asked for: importing the proposers or the CLI's help must not pay for it.
+    if name in ("Engine", "Result", "load_engine"):
+        from lookup_spec.pipeline import engine
+
+        return getattr(engine, name)
+    if name == "Piece":
+        from lookup_spec.engine.session import Piece
+
+        return Piece
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

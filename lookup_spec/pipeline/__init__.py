@@ -1,0 +1,1 @@
+"""The join of engine and text: requests in, text and edits out."""

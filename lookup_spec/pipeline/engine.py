@@ -1,0 +1,295 @@
+"""A loaded model that answers prompts: the library's front door."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypedDict
+
+from lookup_spec.engine.runner import Runner
+from lookup_spec.engine.session import FinishReason, Piece, Session
+from lookup_spec.errors import InvalidRequestError
+from lookup_spec.model.forward import PackedModel
+from lookup_spec.model.load import LoadedModel, load_model
+from lookup_spec.model.sampling import TokenLogprobs
+from lookup_spec.params import SamplingParams
+from lookup_spec.propose.prompt import Prompt, Reference
+from lookup_spec.propose.proposer import LookupProposer
+from lookup_spec.propose.protocol import NoProposer, Proposer
+from lookup_spec.stats import Stats
+from lookup_spec.text.detokenize import Vocabulary
+from lookup_spec.text.output import TextOutput
+from lookup_spec.text.template import ChatTemplate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from transformers import PreTrainedTokenizerFast
+    from typing_extensions import Unpack
+
+
+class Sampling(TypedDict, total=False):
+    """Keyword arguments of :meth:`Engine.generate`; meanings as in :class:`lookup_spec.params.SamplingParams`."""
+
+    max_tokens: int | None
+    temperature: float
+    top_p: float
+    top_k: int
+    min_p: float
+    repetition_penalty: float
+    presence_penalty: float
+    frequency_penalty: float
+    logit_bias: Mapping[int, float]
+    bad_words: Sequence[str | Sequence[int]]
+    min_tokens: int
+    stop: str | Sequence[str]
+    stop_token_ids: Sequence[int]
+    ignore_eos: bool
+    seed: int | None
+    logprobs: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A whole answer.
+
+    Attributes:
+        text: the answer, without what ended it.
+        token_ids: its tokens, without an end token or a stop string's.
+        finish_reason: ``"stop"`` (end token or stop string), ``"length"`` (``max_tokens`` or the context is full) or
+            ``"cancelled"``.
+        stats: what it cost.
+        logprobs: one entry for each token, if asked for.
+    """
+
+    text: str
+    token_ids: tuple[int, ...]
+    finish_reason: FinishReason
+    stats: Stats
+    logprobs: tuple[TokenLogprobs, ...] = ()
+
+
+class Engine:
+    """A model, its tokenizer and the sessions that run on it.
+
+    Safe to use from several threads: requests that run at the same time share forward passes.
+
+    Args:
+        loaded: the model.
+        max_draft_tokens: most drafted tokens per request and forward pass.
+        prefill_chunk: most prompt tokens per request and forward pass.
+        max_sessions: requests that run at the same time; further ones wait.
+
+    Attributes:
+        tokenizer: the transformers tokenizer.
+        model_name: what the model is called.
+        context_length: most tokens of prompt and answer together.
+        vocabulary: bytes of every token.
+        template: the chat template.
+    """
+
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        *,
+        max_draft_tokens: int = 32,
+        prefill_chunk: int = 512,
+        max_sessions: int = 32,
+    ) -> None:
+        self.tokenizer: PreTrainedTokenizerFast = loaded.tokenizer
+        self.model_name = loaded.name
+        self.context_length = loaded.context_length
+        self.vocabulary = Vocabulary(loaded.tokenizer)
+        self.template = ChatTemplate(loaded.tokenizer)
+        self._end_ids = loaded.eos_ids
+        self._model = PackedModel(loaded.model)
+        self._runner = Runner(
+            self._model,
+            max_draft_tokens=max_draft_tokens,
+            prefill_chunk=prefill_chunk,
+            max_sessions=max_sessions,
+        )
+        self._lock = threading.Lock()
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Token ids of a raw prompt: control tokens count as such, and a start token stands exactly once if the
+        model has one."""
+        return self.template.encode_raw(text)
+
+    def sampling(self, **options: Unpack[Sampling]) -> SamplingParams:
+        """Checked settings from the forms that callers like.
+
+        Raises:
+            InvalidRequestError: a value is out of range.
+        """
+        stop = options.get("stop") or ()
+        words = options.get("bad_words") or ()
+        rest = {key: value for key, value in options.items() if key not in ("stop", "bad_words", "stop_token_ids")}
+        return SamplingParams(
+            **rest,  # type: ignore[arg-type]  # the names of Sampling are those of SamplingParams; a test holds them to it
+            stop=(stop,) if isinstance(stop, str) else tuple(stop),
+            bad_words=tuple(self._word(word) for word in words),
+            stop_token_ids=frozenset(options.get("stop_token_ids") or ()),
+        )
+
+    def submit(
+        self, prompt: Prompt, params: SamplingParams, *, speculation: bool = True, continuing: bool = False
+    ) -> Session:
+        """Starts a request; it moves whenever :meth:`step` is called, by whomever.
+
+        Args:
+            prompt: ids and known segments.
+            params: how to choose and when to stop.
+            speculation: false for plain decoding.
+            continuing: the answer goes on in the middle of the prompt's text, so a space at its start is kept;
+                else it is decoded like a text of its own.
+
+        Raises:
+            InvalidRequestError: it can never be served.
+        """
+        session = Session(
+            prompt,
+            params,
+            proposer=self._proposer() if speculation else NoProposer(),
+            output=TextOutput(self.vocabulary, params.stop, continuing=continuing),
+            cache=self._model.new_cache(self._capacity(prompt, params)),
+            end_ids=self._end_ids,
+            context_length=self.context_length,
+            vocab_size=self._model.vocab_size,
+        )
+        with self._lock:
+            self._runner.add(session)
+        return session
+
+    def step(self) -> bool:
+        """Runs one forward pass for all running requests; false if there were none."""
+        with self._lock:
+            return bool(self._runner.step())
+
+    def stream(
+        self,
+        prompt: str | Sequence[int] | Prompt,
+        *,
+        speculation: bool = True,
+        prediction: str | Sequence[int] | None = None,
+        **sampling: Unpack[Sampling],
+    ) -> Iterator[Piece]:
+        """The answer, piece by piece; the last piece carries ``finish_reason`` and ``stats``.
+
+        Closing the iterator stops the work.
+
+        Args:
+            prompt: raw text that the answer continues, token ids, or ids with known segments.
+            speculation: false for plain decoding; the answer is the same.
+            prediction: a guess of the answer; it never changes the answer, only the speed.
+            sampling: see :class:`Sampling`; greedy unless a temperature is given.
+
+        Raises:
+            InvalidRequestError: the request can never be served.
+        """
+        session = self.submit(
+            self._prompt(prompt, prediction),
+            self.sampling(**sampling),
+            speculation=speculation,
+            continuing=isinstance(prompt, str),
+        )
+        return self.follow(session)
+
+    def follow(self, session: Session) -> Iterator[Piece]:
+        """The pieces of a submitted session, stepping as needed."""
+        try:
+            while True:
+                with self._lock:
+                    piece = session.take()
+                    if piece is None:
+                        self._runner.step()
+                        continue
+                yield piece
+                if piece.finish_reason is not None:
+                    return
+        finally:
+            with self._lock:
+                session.cancel()
+
+    def generate(
+        self,
+        prompt: str | Sequence[int] | Prompt,
+        *,
+        speculation: bool = True,
+        prediction: str | Sequence[int] | None = None,
+        **sampling: Unpack[Sampling],
+    ) -> Result:
+        """The whole answer; arguments as for :meth:`stream`."""
+        return collect(self.stream(prompt, speculation=speculation, prediction=prediction, **sampling))
+
+    def _prompt(self, prompt: str | Sequence[int] | Prompt, prediction: str | Sequence[int] | None) -> Prompt:
+        if isinstance(prompt, str):
+            prompt = Prompt(self.encode(prompt))
+        elif not isinstance(prompt, Prompt):
+            prompt = Prompt(tuple(prompt))
+        if not prediction:
+            return prompt
+        guess = self.template.encode_data(prediction) if isinstance(prediction, str) else tuple(prediction)
+        return Prompt(prompt.ids, prompt.spans, (*prompt.references, Reference(guess, "prediction")))
+
+    def _proposer(self) -> Proposer:
+        return LookupProposer()
+
+    def _capacity(self, prompt: Prompt, params: SamplingParams) -> int:
+        # Room for an answer about as long as the prompt; longer ones let the cache grow.
+        answer = len(prompt.ids) if params.max_tokens is None else min(params.max_tokens, len(prompt.ids))
+        return min(len(prompt.ids) + answer + 128, self.context_length)
+
+    def _word(self, word: str | Sequence[int]) -> tuple[int, ...]:
+        return self.template.encode_data(word) if isinstance(word, str) else tuple(word)
+
+
+def collect(pieces: Iterator[Piece]) -> Result:
+    """Joins the pieces of one answer.
+
+    Raises:
+        InvalidRequestError: the pieces end without a finish reason.
+    """
+    parts = list(pieces)
+    if not parts or parts[-1].finish_reason is None or parts[-1].stats is None:
+        raise InvalidRequestError("The answer ended before it was complete.")
+    return Result(
+        text="".join(part.text for part in parts),
+        token_ids=tuple(token for part in parts for token in part.token_ids),
+        finish_reason=parts[-1].finish_reason,
+        stats=parts[-1].stats,
+        logprobs=tuple(entry for part in parts for entry in part.logprobs),
+    )
+
+
+def load_engine(
+    model: str | None = None,
+    *,
+    dtype: str = "auto",
+    device: str = "auto",
+    max_draft_tokens: int = 32,
+    prefill_chunk: int = 512,
+    max_sessions: int = 32,
+) -> Engine:
+    """Loads a model and makes an engine of it.
+
+    Args:
+        model: a Hugging Face id, a local directory, a ``.gguf`` file or the name of an embedded model; None takes
+            the embedded default.
+        dtype: ``"auto"``, ``"float32"``, ``"bfloat16"`` or ``"float16"``; auto is bfloat16 where the hardware
+            computes in it, else float32.
+        device: ``"auto"``, or a torch device; auto is CUDA, then MPS, then the CPU.
+        max_draft_tokens: see :class:`Engine`.
+        prefill_chunk: see :class:`Engine`.
+        max_sessions: see :class:`Engine`.
+
+    Raises:
+        ModelError: the model cannot be found or run; the message says why in one sentence.
+    """
+    return Engine(
+        load_model(model, dtype=dtype, device=device),
+        max_draft_tokens=max_draft_tokens,
+        prefill_chunk=prefill_chunk,
+        max_sessions=max_sessions,
+    )
