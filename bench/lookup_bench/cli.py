@@ -1,0 +1,151 @@
+"""``lookup-spec bench``: the commands."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from lookup_spec.errors import LookupSpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lookup_bench.records import Edit
+    from lookup_bench.replay import Figures, MakeProposer
+
+app = typer.Typer(name="bench", help="Measures what speculation brings, on recorded edits and on this machine.",
+                  no_args_is_help=True)  # fmt: skip
+
+DEFAULT_MODEL = "qwen2.5-coder-0.5b-instruct"
+
+
+@app.callback()
+def _bench() -> None:
+    """Keeps ``replay`` a subcommand even while it is the only one."""
+
+
+@app.command()
+def replay(
+    edits: Annotated[
+        Optional[list[Path]], typer.Option(help="JSON Lines files of edits: instruction, before, after.")
+    ] = None,
+    git: Annotated[
+        Optional[Path], typer.Option(help="Take edits from this git repository's single-file commits.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Most edits taken from git.")] = 200,
+    workspace: Annotated[
+        Optional[list[Path]], typer.Option(help="Files that the client sends along with every edit.")
+    ] = None,
+    model: Annotated[
+        str, typer.Option(help="Whose tokenizer: a tokenizer.json, a directory, or an embedded model's name.")
+    ] = DEFAULT_MODEL,
+    width: Annotated[
+        str, typer.Option(help="Drafted nodes per step, one or several: 8,16,32,64.")
+    ] = "8,16,32,64",
+    json_path: Annotated[
+        Optional[Path], typer.Option("--json", help="Write the figures to this file.")
+    ] = None,
+) -> None:
+    """Counts forward passes per answer when recorded edits are replayed through proposers. No model runs."""
+    try:
+        rows = _replay(edits or [], git, limit, workspace or [], model, _widths(width))
+        if json_path is not None:
+            _write(json_path, rows)
+    except LookupSpecError as error:
+        typer.echo(f"lookup-spec bench replay: {' '.join(str(error).split())}", err=True)
+        raise typer.Exit(1) from None
+    Console().print(_table(rows))
+
+
+def _replay(edits: Sequence[Path], git: Path | None, limit: int, workspace: Sequence[Path], model: str,
+            widths: Sequence[int]) -> list[Figures]:  # fmt: skip
+    from lookup_bench.layout import MAX_ANSWER_TOKENS, cases
+    from lookup_bench.records import RecordError, read_texts
+    from lookup_bench.replay import compare
+    from lookup_bench.tokenizer import open_tokenizer
+
+    records = _records(edits, git, limit)
+    texts = read_texts(workspace)
+    tasks = list(cases(records, open_tokenizer(model), texts))
+    if not tasks:
+        raise RecordError(f"All {len(records)} edits have answers of more than {MAX_ANSWER_TOKENS} tokens.")
+    makers, oracle = _proposers()
+    console = Console(file=sys.stderr)
+    if len(tasks) < len(records):
+        console.print(f"{len(records) - len(tasks)} edits left out: answers over {MAX_ANSWER_TOKENS} tokens.")
+    with Progress(console=console, transient=True) as progress:
+        bar = progress.add_task(f"{len(tasks)} edits", total=len(widths) * (len(makers) + 1))
+        return compare(makers, oracle, tasks, widths, lambda _: progress.advance(bar))
+
+
+def _records(edits: Sequence[Path], git: Path | None, limit: int) -> list[Edit]:
+    from lookup_bench.records import RecordError, git_edits, read_edits
+
+    records = [edit for path in edits for edit in read_edits(path)]
+    if git is not None:
+        records += git_edits(git, limit)
+    if not records:
+        raise RecordError("There is nothing to replay; give --edits FILE or --git REPOSITORY.")
+    return records
+
+
+def _proposers() -> tuple[list[tuple[str, MakeProposer]], tuple[str, MakeProposer]]:
+    from lookup_bench.peers import CopyOracle, LongestMatch, PromptLookup, SuffixDecoding
+    from lookup_spec.propose.hazard import Hazards
+    from lookup_spec.propose.proposer import LookupProposer
+    from lookup_spec.propose.store import SegmentStore
+
+    store, hazards = SegmentStore(), Hazards()
+    makers: list[tuple[str, MakeProposer]] = [
+        ("lookup-spec", lambda _: LookupProposer(store, hazards=hazards)),
+        ("prompt lookup, 10 tokens", lambda _: PromptLookup()),
+        ("prompt lookup, full width", lambda _: PromptLookup(tokens=None)),
+        ("longest match", lambda _: LongestMatch()),
+    ]
+    if importlib.util.find_spec("arctic_inference") is not None:
+        makers.append(("suffix decoding (arctic)", lambda _: SuffixDecoding()))
+    return makers, ("oracle: best single copy", lambda case: CopyOracle(case.answer))
+
+
+def _widths(text: str) -> list[int]:
+    try:
+        widths = [int(part) for part in text.split(",")]
+    except ValueError:
+        widths = []
+    if not widths or min(widths) < 1:
+        raise typer.BadParameter(f"{text!r} is no list of widths; give numbers of at least 1, such as 8,16,32,64.",
+                                 param_hint="--width")  # fmt: skip
+    return widths
+
+
+def _write(path: Path, rows: Sequence[Figures]) -> None:
+    from lookup_bench.records import RecordError
+
+    try:
+        path.write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise RecordError(f"Cannot write the figures to {path}: {error.strerror}.") from error
+
+
+def _table(rows: Sequence[Figures]) -> Table:
+    table = Table(title=f"{rows[0].records} edits, {rows[0].tokens:,} tokens")
+    table.add_column("nodes", justify="right")
+    table.add_column("proposer")
+    for name in ("tokens/step", "of oracle", "drafted/step", "µs/step"):
+        table.add_column(name, justify="right")
+    for row, after in zip(rows, [*rows[1:], None]):
+        table.add_row(
+            str(row.width), row.proposer, f"{row.tokens_per_step:.2f}", f"{row.oracle_fraction:.2f}",
+            f"{row.drafted_per_step:.1f}", f"{row.us_per_step:.0f}",
+            end_section=after is not None and after.width != row.width,
+        )  # fmt: skip
+    return table

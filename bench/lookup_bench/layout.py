@@ -1,0 +1,80 @@
+"""From a recorded edit to what a proposer sees: prompt and answer in tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tokenizers import Tokenizer
+
+from lookup_bench.records import Edit
+from lookup_spec.propose.prompt import Prompt, Reference, Span
+
+MAX_ANSWER_TOKENS = 2500
+
+_SYSTEM = "<|im_start|>system\nYou are a careful code editor.<|im_end|>\n"
+_END = "<|im_end|>"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One edit as a decoding task.
+
+    Attributes:
+        id: of the edit.
+        prompt: with the file before the change as its base.
+        answer: the fenced file after the change and the end token.
+    """
+
+    id: str
+    prompt: Prompt
+    answer: tuple[int, ...]
+
+
+def cases(
+    edits: Sequence[Edit], tokenizer: Tokenizer, workspace: Sequence[str] = (), most: int = MAX_ANSWER_TOKENS
+) -> Iterator[Case]:
+    """Tokenizes edits, leaving out those whose answer is longer than ``most`` tokens.
+
+    Args:
+        edits: what to lay out.
+        tokenizer: of the model; its chat markers need not be those used here.
+        workspace: other files that the client sent along.
+        most: the longest answer, in tokens.
+    """
+    files = tuple(
+        Reference(tuple(tokenizer.encode(text, add_special_tokens=False).ids), "document")
+        for text in workspace
+    )
+    for edit in edits:
+        fence = fence_for(edit.before, edit.after)
+        answer = _ids(tokenizer, f"{fence}\n{_body(edit.after)}\n{fence}{_END}")
+        if len(answer) <= most:
+            yield Case(edit.id, _prompt(edit, fence, tokenizer, files), answer)
+
+
+def fence_for(*texts: str) -> str:
+    """A run of backticks longer than any in the texts, at least three."""
+    longest = max((len(run) for text in texts for run in re.findall(r"`{3,}", text)), default=2)
+    return "`" * max(3, longest + 1)
+
+
+def _prompt(edit: Edit, fence: str, tokenizer: Tokenizer, files: tuple[Reference, ...]) -> Prompt:
+    head = f"{_SYSTEM}<|im_start|>user\n{fence}\n"
+    base = _body(edit.before)
+    rest = f"\n{fence}\nInstruction: {edit.instruction}\nReturn the whole edited file.{_END}\n<|im_start|>assistant\n"
+    encoding = tokenizer.encode(head + base + rest, add_special_tokens=False)
+    # Tokens that straddle an edge of the base belong to it, as far as they hold any of it.
+    ends = [end for _, end in encoding.offsets]
+    start = next((i for i, end in enumerate(ends) if end > len(head)), len(ends))
+    stop = next((i for i, end in enumerate(ends) if end > len(head) + len(base)), len(ends))
+    return Prompt(tuple(encoding.ids), (Span(start, stop, "base"),), files)
+
+
+def _body(text: str) -> str:
+    return text.rstrip("\n")
+
+
+def _ids(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
+    return tuple(tokenizer.encode(text, add_special_tokens=False).ids)

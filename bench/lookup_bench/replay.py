@@ -1,0 +1,116 @@
+"""Replays recorded answers through proposers and counts forward passes. No model takes part."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from lookup_bench.layout import Case
+from lookup_spec.propose.protocol import Proposer
+from lookup_spec.propose.walk import walk
+
+MakeProposer = Callable[[Case], Proposer]
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """What one answer took.
+
+    Attributes:
+        tokens: length of the answer.
+        steps: forward passes.
+        drafted: nodes checked besides node 0, all steps together.
+        microseconds: the proposer's own time in each step, observing and proposing; ``[steps]``.
+    """
+
+    tokens: int
+    steps: int
+    drafted: int
+    microseconds: tuple[float, ...]
+
+
+def replay(proposer: Proposer, case: Case, width: int) -> Count:
+    """Decodes one recorded answer: each step checks one tree of at most ``width`` drafted nodes.
+
+    The answer plays the target: after a node at depth ``d`` it chooses the ``d``-th coming token, and a step yields
+    the accepted tokens and one more.
+    """
+    answer = case.answer
+    proposer.begin(case.prompt)
+    done = steps = drafted = 0
+    times: list[float] = []
+    observing = 0.0
+    while done < len(answer):
+        start = time.perf_counter()
+        tree = proposer.propose(width)
+        times.append((observing + time.perf_counter() - start) * 1e6)
+        if len(tree) - 1 > width:
+            raise AssertionError(f"{len(tree) - 1} nodes were drafted where {width} were allowed")
+        coming = iter(answer[done:])
+        # Past the end of the answer nothing is chosen: -1 is no token, so it ends the walk.
+        chosen = walk(tree, lambda _, coming=coming: next(coming, -1)).tokens
+        new = answer[done : done + len(chosen)]
+        done += len(new)
+        steps += 1
+        drafted += len(tree) - 1
+        start = time.perf_counter()
+        proposer.observe(new)
+        observing = time.perf_counter() - start
+    return Count(len(answer), steps, drafted, tuple(times))
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """One proposer at one width, over all records."""
+
+    proposer: str
+    width: int
+    tokens_per_step: float
+    drafted_per_step: float
+    us_per_step: float
+    oracle_fraction: float
+    records: int
+    tokens: int
+
+
+def measure(
+    name: str, make: MakeProposer, cases: Iterable[Case], width: int, oracle: float | None = None
+) -> Figures:
+    """Replays every case with a proposer of its own.
+
+    Args:
+        name: of the proposer.
+        make: gives a fresh proposer for a case.
+        cases: the recorded edits.
+        width: most drafted nodes a step.
+        oracle: tokens per step of the oracle at this width; None if this is the oracle.
+    """
+    counts = [replay(make(case), case, width) for case in cases]
+    tokens, steps = sum(count.tokens for count in counts), sum(count.steps for count in counts)
+    per_step = tokens / steps
+    return Figures(
+        proposer=name,
+        width=width,
+        tokens_per_step=per_step,
+        drafted_per_step=sum(count.drafted for count in counts) / steps,
+        us_per_step=statistics.median(time for count in counts for time in count.microseconds),
+        oracle_fraction=1.0 if oracle is None else per_step / oracle,
+        records=len(counts),
+        tokens=tokens,
+    )
+
+
+def compare(makers: Sequence[tuple[str, MakeProposer]], oracle: tuple[str, MakeProposer], cases: Sequence[Case],
+            widths: Sequence[int], progress: Callable[[Figures], None]) -> list[Figures]:  # fmt: skip
+    """All proposers at all widths, the oracle last in each width."""
+    rows: list[Figures] = []
+    for width in widths:
+        bound = measure(*oracle, cases, width)
+        for name, make in makers:
+            rows.append(measure(name, make, cases, width, bound.tokens_per_step))
+            progress(rows[-1])
+        rows.append(bound)
+        progress(bound)
+    return rows

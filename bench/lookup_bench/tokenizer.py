@@ -1,0 +1,34 @@
+"""The tokenizer to replay with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tokenizers import Tokenizer
+
+from lookup_spec.errors import ModelError
+
+
+def open_tokenizer(model: str) -> Tokenizer:
+    """Opens a ``tokenizer.json``, the one in a directory, or that of a model that can be loaded.
+
+    Raises:
+        ModelError: there is none.
+    """
+    path = Path(model).expanduser()
+    if path.is_dir() and (path / "tokenizer.json").is_file():
+        path = path / "tokenizer.json"
+    if path.is_file() and path.suffix == ".json":
+        try:
+            return Tokenizer.from_file(str(path))
+        # The Rust library raises plain Exception for whatever is wrong with a file.
+        except Exception as error:
+            raise ModelError(f"{path} is no tokenizer.json: {error}") from error
+    return _of_model(model)
+
+
+def _of_model(model: str) -> Tokenizer:
+    # Only a model that has to be found by name needs the tensor lane.
+    from lookup_spec.model.load import load_tokenizer_only
+
+    return load_tokenizer_only(model)
