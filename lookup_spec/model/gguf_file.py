@@ -1,51 +1,75 @@
-"""What a GGUF file says about itself, checked before anything is built from it.
+"""The GGUF format: a header of key-value pairs, a table of tensors, then their data.
 
-Keys and types: the GGUF specification, https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
+Layout: the GGUF specification, https://github.com/ggml-org/ggml/blob/master/docs/gguf.md, versions 2 and 3,
+little endian. The vocabulary is some hundred thousand small strings in the header; reading them in one go
+takes well under a second, where a memory-mapped array for each takes ten.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
+import mmap
+import shutil
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import gguf
-import numpy as np
+from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
 
 from lookup_spec.errors import ModelError
+from lookup_spec.model.libraries import one_line
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 """Kinds of tokens, as ``tokenizer.ggml.token_type`` counts them."""
 
-_SPECIAL_IDS = ("bos", "eos", "eot", "eom", "unknown", "padding", "separator", "mask")
-_ROTARY_TABLES = frozenset({"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"})
+_MAGIC = b"GGUF"
+_VERSIONS = (2, 3)
+_START = struct.Struct("<4sIQQ")
+_SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+_UINT32, _STRING, _ARRAY = 4, 8, 9
+_VOCABULARY = frozenset(f"tokenizer.ggml.{part}" for part in ("tokens", "scores", "token_type", "merges"))
+_ALIGNMENT = 32
 
 
 @dataclass(frozen=True, slots=True)
 class GgufFile:
-    """Metadata of one file.
+    """The header of one file.
 
     Attributes:
         path: the file.
-        metadata: the scalar values and strings by key, and arrays as lists.
+        metadata: value by key; arrays as lists.
         tensors: shape of each tensor by name, outermost dimension first.
+        pairs: where each key-value pair lies, as start and end in bytes.
+        table: where the table of tensors lies.
+        data_start: where the tensors' data begin.
     """
 
     path: Path
     metadata: Mapping[str, Any]
     tensors: Mapping[str, tuple[int, ...]]
+    pairs: Mapping[str, tuple[int, int]]
+    table: tuple[int, int]
+    data_start: int
+
+    @property
+    def architecture(self) -> str:
+        """What kind of model it is, in llama.cpp's names."""
+        return str(self.metadata["general.architecture"])
 
     @property
     def tokens(self) -> list[str]:
         """The vocabulary; a token's id is its index."""
-        return list(self.metadata["tokenizer.ggml.tokens"])
+        tokens: list[str] = self.metadata["tokenizer.ggml.tokens"]
+        return tokens
 
     @property
     def token_types(self) -> list[int]:
         """The kind of each token; all normal if the file does not say."""
-        return list(self.metadata.get("tokenizer.ggml.token_type") or [NORMAL] * len(self.tokens))
+        types: list[int] | None = self.metadata.get("tokenizer.ggml.token_type")
+        return types if types is not None else [NORMAL] * len(self.tokens)
 
     def special_id(self, role: str) -> int | None:
         """The token id of a role (bos, eos, unknown, padding, …), if the file names one."""
@@ -54,31 +78,18 @@ class GgufFile:
 
 
 def read_gguf(path: Path) -> GgufFile:
-    """Reads and checks a file's metadata; its weights are not touched.
+    """Reads a file's header and checks that the file holds all the data that the header tells of.
 
     Raises:
-        ModelError: the file is truncated or no GGUF file, or its metadata contradicts itself; the message names
-            the key.
+        ModelError: the file is truncated, or no GGUF file.
     """
     try:
-        reader = gguf.GGUFReader(path)
-        metadata = {key: field.contents() for key, field in reader.fields.items()}
-        tensors = {t.name: tuple(int(n) for n in reversed(t.shape)) for t in reader.tensors}
-    except (
-        ValueError,
-        IndexError,
-        KeyError,
-        OSError,
-        UnicodeDecodeError,
-        OverflowError,
-        MemoryError,
-    ) as error:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return _parse(path, data)
+    except (struct.error, ValueError, OverflowError, MemoryError, OSError, KeyError) as error:
         raise ModelError(
-            f"{path} is no readable GGUF file ({_one_line(error)}); it may be truncated: fetch it again."
+            f"{path} is no readable GGUF file ({one_line(error)}); it may be truncated, so fetch it again."
         ) from error
-    file = GgufFile(path, metadata, tensors)
-    _check(file)
-    return file
 
 
 def file_sha256(path: Path) -> str:
@@ -90,41 +101,80 @@ def file_sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _check(file: GgufFile) -> None:
-    def refuse(key: str, problem: str) -> ModelError:
-        return ModelError(f"{file.path}: {key} {problem}; the file is inconsistent and would be misread.")
+def write_without_vocabulary(file: GgufFile, target: Path, vocab_size: int) -> None:
+    """Copies a file without its vocabulary, stating only how large that is.
 
-    for key in ("general.architecture", "tokenizer.ggml.model", "tokenizer.ggml.tokens"):
-        if key not in file.metadata:
-            raise refuse(key, "is missing")
-    count = len(file.tokens)
-    if len(file.token_types) != count:
-        raise refuse("tokenizer.ggml.token_type", f"has {len(file.token_types)} entries for {count} tokens")
-    for role in _SPECIAL_IDS:
-        token = file.special_id(role)
-        if token is not None and not 0 <= token < count:
-            raise refuse(f"tokenizer.ggml.{role}_token_id", f"is {token}, outside the {count} tokens")
-    if file.special_id("eos") is None:
-        raise refuse("tokenizer.ggml.eos_token_id", "is missing, so answers would never end")
-    rows = file.tensors.get("token_embd.weight", (count,))[0]
-    if count > rows:
-        raise refuse(
-            "tokenizer.ggml.tokens", f"has {count} entries, more than the {rows} rows of token_embd.weight"
-        )
-    if tables := _ROTARY_TABLES & file.tensors.keys():
-        raise ModelError(
-            f"{file.path} scales its rotary positions by the table {sorted(tables)[0]}, which cannot be read from "
-            "GGUF files here; use the model's safetensors directory instead."
-        )
+    transformers reads the vocabulary several times while it loads the weights, which takes longer than they.
+    """
+    size_key = f"{file.architecture}.vocab_size"
+    kept = [pair for key, pair in file.pairs.items() if key not in _VOCABULARY | {size_key}]
+    encoded = size_key.encode()
+    size = struct.pack(f"<Q{len(encoded)}sII", len(encoded), encoded, _UINT32, vocab_size)
+    with file.path.open("rb") as source, target.open("wb") as output:
+        _, version, tensor_count, _ = _START.unpack(source.read(_START.size))
+        output.write(_START.pack(_MAGIC, version, tensor_count, len(kept) + 1))
+        output.write(size)
+        for start, end in (*kept, file.table):
+            source.seek(start)
+            output.write(source.read(end - start))
+        alignment = int(file.metadata.get("general.alignment", _ALIGNMENT))
+        output.write(bytes(-output.tell() % alignment))
+        source.seek(file.data_start)
+        shutil.copyfileobj(source, output, 1 << 24)
 
 
-def rotary_scaling(file: GgufFile) -> str | None:
-    """The kind of rotary scaling the file asks for, if any."""
-    architecture = file.metadata["general.architecture"]
-    kind = file.metadata.get(f"{architecture}.rope.scaling.type")
-    factor = file.metadata.get(f"{architecture}.rope.scaling.factor", 1.0)
-    return None if kind in (None, "none") or np.isclose(factor, 1.0) else str(kind)
+@dataclass(slots=True)
+class _Cursor:
+    data: mmap.mmap
+    position: int
+
+    def scalars(self, codes: str) -> tuple[Any, ...]:
+        layout = "<" + codes
+        values = struct.unpack_from(layout, self.data, self.position)
+        self.position += struct.calcsize(layout)
+        return values
+
+    def string(self) -> str:
+        (length,) = self.scalars("Q")
+        start, self.position = self.position, self.position + length
+        if self.position > len(self.data):
+            raise ValueError(f"a string of {length} bytes reaches past the end")
+        return self.data[start : self.position].decode("utf-8")
+
+    def value(self, kind: int) -> Any:
+        if kind == _STRING:
+            return self.string()
+        if kind != _ARRAY:
+            return self.scalars(_SCALARS[kind])[0]
+        element, count = self.scalars("IQ")
+        if element in _SCALARS:
+            return list(self.scalars(f"{count}{_SCALARS[element]}"))
+        return [self.value(element) for _ in range(count)]
 
 
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__
+def _parse(path: Path, data: mmap.mmap) -> GgufFile:
+    magic, version, tensor_count, pair_count = _START.unpack_from(data, 0)
+    if magic != _MAGIC or version not in _VERSIONS:
+        raise ValueError(f"it starts with {magic!r} and version {version}")
+    cursor = _Cursor(data, _START.size)
+    metadata: dict[str, Any] = {}
+    pairs: dict[str, tuple[int, int]] = {}
+    for _ in range(pair_count):
+        start, key = cursor.position, cursor.string()
+        metadata[key] = cursor.value(cursor.scalars("I")[0])
+        pairs[key] = (start, cursor.position)
+    table_start = cursor.position
+    tensors: dict[str, tuple[int, ...]] = {}
+    data_end = 0
+    for _ in range(tensor_count):
+        name = cursor.string()
+        dimensions = cursor.scalars(f"{cursor.scalars('I')[0]}Q")
+        kind, offset = cursor.scalars("IQ")
+        block, block_bytes = GGML_QUANT_SIZES[GGMLQuantizationType(kind)]
+        tensors[name] = tuple(reversed(dimensions))
+        data_end = max(data_end, offset + math.prod(dimensions) // block * block_bytes)
+    alignment = int(metadata.get("general.alignment", _ALIGNMENT))
+    data_start = -(-cursor.position // alignment) * alignment
+    if data_start + data_end > len(data):
+        raise ValueError(f"its tensors need {data_start + data_end} bytes, and it has {len(data)}")
+    return GgufFile(path, metadata, tensors, pairs, (table_start, cursor.position), data_start)

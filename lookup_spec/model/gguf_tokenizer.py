@@ -1,8 +1,8 @@
 """The tokenizer that a GGUF file describes, as the one its tokenizer.json described.
 
 Byte-level vocabularies are built here, from what the file holds and nothing else: control and user-defined
-tokens stay whole, text is split by the pattern that ``tokenizer.ggml.pre`` names, and nothing is normalized, so
-every text comes back byte for byte. SentencePiece vocabularies are rebuilt by transformers and checked here.
+tokens stay whole, text is split by the pattern that ``tokenizer.ggml.pre`` names, and nothing is normalized,
+so every text comes back byte for byte. SentencePiece vocabularies are rebuilt by transformers.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _ROLES = {"bos_token": "bos", "eos_token": "eos", "unk_token": "unknown", "pad_t
 
 _END_MARKS = frozenset({
     "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|end|>", "<|return|>",
-    "<end_of_turn>", "<turn|>", "<eos>", "</s>", "<|eot|>", "<EOT>", "<|END_OF_TURN_TOKEN|>", "<|end_of_turn|>",
-    "<｜end▁of▁sentence｜>",
+    "<end_of_turn>", "<turn|>", "<eos>", "</s>", "<|eot|>", "<EOT>", "<|END_OF_TURN_TOKEN|>",
+    "<|end_of_turn|>", "<｜end▁of▁sentence｜>",
 })  # fmt: skip
 """Control tokens that end a turn or a text. The file names one end token; chat models often have two."""
 
@@ -79,7 +79,7 @@ def gguf_tokenizer(file: GgufFile) -> PreTrainedTokenizerFast:
         )
     tokens = file.tokens
     special = {name: file.special_id(role) for name, role in _ROLES.items()}
-    tokenizer = PreTrainedTokenizerFast(
+    tokenizer: PreTrainedTokenizerFast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # upstream
         tokenizer_object=backend,
         clean_up_tokenization_spaces=False,
         **{name: tokens[token] for name, token in special.items() if token is not None},
@@ -94,7 +94,7 @@ def end_ids(file: GgufFile) -> list[int]:
     named = {file.special_id(role) for role in ("eos", "eot", "eom")} - {None}
     marks = {
         token
-        for token, (text, kind) in enumerate(zip(file.tokens, file.token_types))
+        for token, (text, kind) in enumerate(zip(file.tokens, file.token_types, strict=True))
         if kind == CONTROL and text in _END_MARKS
     }
     return sorted(token for token in named | marks if token is not None)
@@ -104,8 +104,8 @@ def _byte_level(file: GgufFile) -> Tokenizer:
     pre = file.metadata.get("tokenizer.ggml.pre", "default")
     if pre not in _SPLITTERS:
         raise ModelError(
-            f"{file.path}: tokenizer.ggml.pre is {pre!r}, a way of splitting text that is not known here; known are "
-            f"{', '.join(sorted(_SPLITTERS))}. Use the model's safetensors directory instead."
+            f"{file.path}: tokenizer.ggml.pre is {pre!r}, a way of splitting text that is not known here "
+            f"(known are {', '.join(sorted(_SPLITTERS))}); use the model's safetensors directory instead."
         )
     if "tokenizer.ggml.merges" not in file.metadata:
         raise ModelError(f"{file.path}: tokenizer.ggml.merges is missing, so text cannot be tokenized.")
@@ -140,7 +140,7 @@ def _sentencepiece(file: GgufFile) -> Tokenizer:
 def _add_whole_tokens(file: GgufFile, tokenizer: Tokenizer) -> None:
     """Keeps control and user-defined tokens in one piece; all of them are in the vocabulary already."""
     present = tokenizer.get_added_tokens_decoder()
-    for index, (text, kind) in enumerate(zip(file.tokens, file.token_types)):
+    for index, (text, kind) in enumerate(zip(file.tokens, file.token_types, strict=True)):
         if kind in (CONTROL, USER_DEFINED) and index not in present:
             special = kind == CONTROL
             add = tokenizer.add_special_tokens if special else tokenizer.add_tokens
@@ -163,9 +163,12 @@ def _framing(file: GgufFile) -> processors.PostProcessor:
 
 def _check_ids(file: GgufFile, tokenizer: PreTrainedTokenizerFast) -> None:
     """Every whole token must have the id that the file gives it."""
-    for index, (text, kind) in enumerate(zip(file.tokens, file.token_types)):
-        if kind in (CONTROL, USER_DEFINED) and tokenizer.convert_tokens_to_ids(text) != index:
+    for index, (text, kind) in enumerate(zip(file.tokens, file.token_types, strict=True)):
+        if kind not in (CONTROL, USER_DEFINED):
+            continue
+        rebuilt = tokenizer.convert_tokens_to_ids(text)
+        if rebuilt != index:
             raise ModelError(
-                f"{file.path}: token {text!r} has id {index} in tokenizer.ggml.tokens, but the rebuilt tokenizer gives "
-                f"{tokenizer.convert_tokens_to_ids(text)}; the file has it twice or misspells it."
+                f"{file.path}: tokenizer.ggml.tokens has {text!r} at {index}, but the rebuilt tokenizer "
+                f"gives it the id {rebuilt}; the file has that token twice, so it is refused."
             )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
+from torch import nn
 from transformers import (
     AutoConfig,
-    AutoModelForCausalLM,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
@@ -19,13 +20,13 @@ from lookup_spec.errors import ModelError
 from lookup_spec.model.embedded import DEFAULT, EMBEDDED, LIGHT, EmbeddedModel, assemble, is_installed
 from lookup_spec.model.gguf_convert import convert, converted_path
 from lookup_spec.model.gguf_file import file_sha256
+from lookup_spec.model.libraries import one_line, without_progress_bars
 from lookup_spec.model.placement import available_memory, choose_device, choose_dtype
-from lookup_spec.model.quiet import without_progress_bars
 from lookup_spec.model.source import DirectorySource, EmbeddedSource, Source, resolve
 from lookup_spec.model.store import Progress
 from lookup_spec.model.supported import check_supported
 from lookup_spec.model.tokenizer import as_ids, check_vocabulary, declared_end_ids, load_tokenizer
-from lookup_spec.model.weights import from_pretrained
+from lookup_spec.model.weights import load_weights
 
 _log = logging.getLogger(__name__)
 
@@ -64,8 +65,8 @@ def load_model(
     Args:
         spec: name of an embedded model, a ``.gguf`` file, a directory, or a Hugging Face id; None takes the
             embedded model that suits this machine.
-        dtype: ``auto`` (bfloat16 where the hardware computes in it, else float32), ``bfloat16``, ``float16`` or
-            ``float32``.
+        dtype: ``auto`` (bfloat16 where the hardware computes in it, else float32), ``bfloat16``, ``float16``
+            or ``float32``.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``, … or ``mps``.
         progress: told, in sentences, about work that takes a while; by default such sentences are logged.
 
@@ -80,7 +81,7 @@ def load_model(
 
 
 def default_model(dtype: str = "auto", device: str = "auto") -> str:
-    """The name of the embedded model that suits this machine: the default, or the light one where memory is short.
+    """The embedded model that suits this machine: the large one, or the light one where memory is short.
 
     Where only one of the two is installed, that one.
     """
@@ -117,21 +118,23 @@ def _load_directory(path: Path, name: str, dtype: torch.dtype, device: torch.dev
     check_supported(config)
     context_length = _context_length(config, path)
     tokenizer = load_tokenizer(path)
-    model = from_pretrained(AutoModelForCausalLM, path, path, config=config, dtype=dtype)
-    rows = model.get_input_embeddings().weight.shape[0]
+    model = load_weights(path, path, config=config, dtype=dtype)
+    embeddings = model.get_input_embeddings()
+    assert isinstance(embeddings, nn.Embedding)
+    rows = embeddings.num_embeddings
     check_vocabulary(tokenizer, rows, path)
     eos_ids = _end_ids(path, config, tokenizer, rows)
     model.requires_grad_(False)
-    model.eval()
-    return LoadedModel(model.to(device), tokenizer, name, eos_ids, context_length, dtype, device)
+    placed: Any = model.to(device)  # type: ignore[arg-type]  # the wrapper of transformers hides the signature
+    return LoadedModel(placed, tokenizer, name, eos_ids, context_length, dtype, device)
 
 
 def _config(path: Path) -> PreTrainedConfig:
     try:
-        return AutoConfig.from_pretrained(str(path), local_files_only=True, trust_remote_code=False)
+        config: PreTrainedConfig = AutoConfig.from_pretrained(str(path), local_files_only=True)
     except (OSError, ValueError, KeyError, TypeError, ImportError) as error:
-        reason = " ".join(str(error).split())[:300]
-        raise ModelError(f"The configuration in {path} cannot be used: {reason}") from error
+        raise ModelError(f"The configuration in {path} cannot be used: {one_line(error)}.") from error
+    return config
 
 
 def _context_length(config: PreTrainedConfig, path: Path) -> int:

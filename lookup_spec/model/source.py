@@ -12,6 +12,7 @@ from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntry
 
 from lookup_spec.errors import ModelError
 from lookup_spec.model.embedded import EMBEDDED, EmbeddedModel, is_installed
+from lookup_spec.model.libraries import one_line
 
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _FILES = ("*.json", "*.safetensors", "*.model", "*.txt", "*.jinja")
@@ -48,8 +49,8 @@ Source = EmbeddedSource | GgufSource | DirectorySource
 def resolve(spec: str) -> Source:
     """Finds what a ``--model`` value names. A name of an embedded model wins; ``./name`` is always a path.
 
-    Ids are looked for in the local Hugging Face cache first; the hub is asked once, with a short timeout, only if
-    they are not there.
+    Ids are looked for in the local Hugging Face cache first; only if they are not there is the hub asked,
+    once and with a short timeout.
 
     Raises:
         ModelError: there is nothing of that name; the message lists the embedded models.
@@ -89,21 +90,22 @@ def _snapshot(name: str) -> Path:
         pass
     try:
         revision = huggingface_hub.HfApi().model_info(name, timeout=_CONNECT_SECONDS).sha
-        path = huggingface_hub.snapshot_download(
-            name, revision=revision, allow_patterns=list(_FILES), etag_timeout=_CONNECT_SECONDS
+        return Path(
+            huggingface_hub.snapshot_download(
+                name, revision=revision, allow_patterns=list(_FILES), etag_timeout=_CONNECT_SECONDS
+            )
         )
     except HfHubHTTPError as error:
         raise ModelError(
-            f"The Hugging Face hub does not give out {name!r} ({_one_line(error)}), and there is no embedded model or "
-            f"directory of that name; {_embedded_models()}."
+            f"The Hugging Face hub does not give out {name!r} ({one_line(error)}), and there is no embedded "
+            f"model or directory of that name; {_embedded_models()}."
         ) from error
     # The hub client raises its HTTP library's errors, and which library that is depends on its version.
     except Exception as error:
         raise ModelError(
-            f"{name!r} is neither an embedded model, nor a directory, nor in the local Hugging Face cache, and the "
-            f"hub cannot be reached ({_one_line(error)}); {_embedded_models()}."
+            f"{name!r} is neither an embedded model, nor a directory, nor in the local Hugging Face cache, "
+            f"and the hub cannot be reached ({one_line(error)}); {_embedded_models()}."
         ) from error
-    return Path(path)
 
 
 def _embedded_models() -> str:
@@ -111,7 +113,3 @@ def _embedded_models() -> str:
     if installed:
         return f"installed embedded models: {', '.join(installed)}"
     return f"embedded models that can be installed: {', '.join(EMBEDDED)}"
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__

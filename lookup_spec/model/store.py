@@ -1,6 +1,6 @@
 """Files that are made once, by one process, whole or not at all.
 
-Everything the product derives from a model (assembled files, converted weights) can be made again from what is
+Everything that is derived from a model (joined files, converted weights) can be made again from what is
 installed, so it lives in a cache directory that may be deleted at any time.
 """
 
@@ -28,9 +28,9 @@ def cache_root() -> Path:
 def make_once(target: Path, make: Callable[[Path], None], progress: Progress) -> Path:
     """Makes ``target`` (a file or a directory) unless it exists, and returns it.
 
-    ``make`` writes to the path it is given, beside the target; only when it returns is the result renamed into
-    place, so a target that exists is complete. One process makes, others wait for it. What a killed process left
-    behind is swept by the next one that makes the same target.
+    ``make`` writes to the path it is given, beside the target; only when it returns is the result renamed
+    into place, so a target that exists is complete. One process makes, others wait for it. What a killed
+    process left behind is swept by the next one that makes the same target.
 
     Raises:
         ModelError: the cache directory cannot be written.
@@ -93,4 +93,7 @@ def _flush(path: Path) -> None:
 
 
 def _unwritable(error: OSError) -> str:
-    return f"The cache directory {cache_root()} cannot be used ({error}); set LOOKUP_SPEC_CACHE to another directory."
+    return (
+        f"Preparing a model in the cache directory {cache_root()} failed ({error}); "
+        "LOOKUP_SPEC_CACHE can name another directory."
+    )

@@ -16,8 +16,8 @@ def check_supported(config: PreTrainedConfig) -> None:
     """Accepts causal decoders whose attention can be replaced and whose state can be rolled back.
 
     A draft tree is checked in one forward pass through an attention function of ours, and rejected tokens are
-    taken back. So every layer must call transformers' attention interface, keep keys and values only, and take
-    positions as an argument.
+    taken back. So every layer must call transformers' attention interface, keep keys and values only, and
+    take positions as an argument.
 
     Raises:
         ModelError: the model is of another kind; the message says of which.
@@ -27,23 +27,33 @@ def check_supported(config: PreTrainedConfig) -> None:
 
 
 def _obstacle(config: PreTrainedConfig) -> str | None:
+    """Why a model cannot run, or None."""
+    model_class = _causal_class(config)
     if getattr(config, "is_encoder_decoder", False):
         return "this is an encoder-decoder, and only causal decoders are supported"
-    model_class = _causal_class(config)
     if model_class is None:
         return "transformers has no causal decoder for it"
     if type(config) in MODEL_FOR_MASKED_LM_MAPPING and not getattr(config, "is_decoder", False):
         return "this is an encoder, and only causal decoders are supported"
+    return _state_obstacle(config, model_class) or _attention_obstacle(model_class)
+
+
+def _state_obstacle(config: PreTrainedConfig, model_class: Any) -> str | None:
+    """What the model keeps between tokens besides keys and values of its own layers."""
     text = config.get_text_config(decoder=True)
-    kinds = set(getattr(text, "layer_types", None) or ()) - _LAYER_KINDS
-    if kinds:
-        return f"it has {sorted(kinds)[0]} layers, whose state cannot be rolled back or cut by draft trees"
-    if getattr(model_class, "_is_stateful", False):
-        return "it is recurrent, and its state cannot be rolled back when drafts are rejected"
-    if getattr(text, "attention_chunk_size", None):
-        return "it attends in chunks, which draft trees do not follow"
-    if getattr(text, "num_kv_shared_layers", 0):
-        return "its layers share keys and values"
+    kinds = sorted(set(getattr(text, "layer_types", None) or ()) - _LAYER_KINDS)
+    obstacles = {
+        "it is recurrent, and its state cannot be rolled back when drafts are rejected": getattr(
+            model_class, "_is_stateful", False
+        ),
+        f"it has layers of kind {kinds[0] if kinds else None}, not only full and sliding attention": kinds,
+        "it attends in chunks, which draft trees do not follow": getattr(text, "attention_chunk_size", None),
+        "its layers share keys and values": getattr(text, "num_kv_shared_layers", 0),
+    }
+    return next((reason for reason, applies in obstacles.items() if applies), None)
+
+
+def _attention_obstacle(model_class: Any) -> str | None:
     if not getattr(model_class, "_supports_attention_backend", False):
         return "its attention cannot be replaced, as it does not use transformers' attention interface"
     if "position_ids" not in inspect.signature(model_class.forward).parameters:

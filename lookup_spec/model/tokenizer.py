@@ -10,6 +10,7 @@ from typing import Any
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from lookup_spec.errors import ModelError
+from lookup_spec.model.libraries import one_line
 
 _log = logging.getLogger(__name__)
 
@@ -18,8 +19,8 @@ def load_tokenizer(directory: Path) -> PreTrainedTokenizerFast:
     """Loads a tokenizer so that ids and texts are exactly those of its ``tokenizer.json``.
 
     The classes that transformers picks by a model's type may rebuild the pipeline (adding, for one, Unicode
-    normalization that the file does not have), so the file is loaded as it stands. Only directories without one
-    go through those classes.
+    normalization that the file does not have), so the file is loaded as it stands. Only directories without
+    one go through those classes.
 
     Raises:
         ModelError: there is no tokenizer, or none of the fast kind.
@@ -27,10 +28,10 @@ def load_tokenizer(directory: Path) -> PreTrainedTokenizerFast:
     tokenizer = _from_json(directory) if (directory / "tokenizer.json").is_file() else _from_parts(directory)
     if tokenizer.clean_up_tokenization_spaces:
         _log.warning(
-            "The tokenizer in %s asks to clean up spaces when decoding; that changes code, so it is left off.",
+            "The tokenizer in %s asks to clean up spaces when decoding, which changes code; it is left off.",
             directory,
         )
-    # Spaces before punctuation are part of the text; taking them out would make the answer differ from its tokens.
+    # Spaces before punctuation are part of the text: without them the answer would differ from its tokens.
     tokenizer.clean_up_tokenization_spaces = False
     return tokenizer
 
@@ -46,8 +47,8 @@ def check_vocabulary(tokenizer: PreTrainedTokenizerFast, rows: int, directory: P
     token, index = max(tokenizer.get_vocab().items(), key=lambda item: item[1])
     if index >= rows:
         raise ModelError(
-            f"The tokenizer in {directory} gives {token!r} the id {index}, but vocab_size and the embeddings of the "
-            f"model end at {rows - 1}; tokenizer and model do not belong together."
+            f"The tokenizer in {directory} gives {token!r} the id {index}, but vocab_size is {rows}: "
+            "tokenizer and model do not belong together."
         )
 
 
@@ -58,7 +59,7 @@ def _from_json(directory: Path) -> PreTrainedTokenizerFast:
         )
     # The Rust library raises plain Exception for a malformed tokenizer.json.
     except Exception as error:
-        raise ModelError(f"The tokenizer in {directory} cannot be loaded: {_one_line(error)}") from error
+        raise ModelError(f"The tokenizer in {directory} cannot be loaded: {one_line(error)}") from error
     return loaded
 
 
@@ -70,12 +71,12 @@ def _from_parts(directory: Path) -> PreTrainedTokenizerFast:
     except Exception as error:
         raise ModelError(
             f"{directory} holds no tokenizer.json, and no fast tokenizer can be made from what it holds: "
-            f"{_one_line(error)}"
+            f"{one_line(error)}"
         ) from error
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         raise ModelError(
-            f"The tokenizer in {directory} is a {type(tokenizer).__name__}, which has no fast backend; save it with a "
-            "tokenizer.json first."
+            f"The tokenizer in {directory} is a {type(tokenizer).__name__}, which has no fast backend; "
+            "add a tokenizer.json."
         )
     return tokenizer
 
@@ -99,7 +100,3 @@ def as_ids(value: object, key: str) -> frozenset[int]:
     if len(ids) < len(set(map(repr, values))):
         raise ModelError(f"{key} is {value!r}, not a token id or a list of them.")
     return ids
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__

@@ -9,49 +9,33 @@ from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from lookup_spec.errors import ModelError
+from lookup_spec.model.libraries import one_line
+
+_EXPECTED = (SafetensorError, OSError, ValueError, RuntimeError, ImportError, KeyError, NotImplementedError)
 
 
-def from_pretrained(
-    factory: type[AutoModelForCausalLM], directory: Path, shown: Path, **arguments: Any
-) -> PreTrainedModel:
-    """Loads weights from a local directory and accepts no model of which a part was made up.
+def load_weights(directory: Path, shown: Path, **arguments: Any) -> PreTrainedModel:
+    """Loads a local model and accepts none of which a part was made up.
 
     Args:
-        factory: what makes the model.
         directory: where to load from.
         shown: the path to name in messages.
-        **arguments: passed on.
+        **arguments: for ``AutoModelForCausalLM.from_pretrained``.
 
     Raises:
         ModelError: weights are missing, corrupt, or of the wrong shape.
     """
     try:
-        model, report = factory.from_pretrained(
-            str(directory),
-            local_files_only=True,
-            output_loading_info=True,
-            trust_remote_code=False,
-            **arguments,
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            str(directory), local_files_only=True, output_loading_info=True, **arguments
         )
-    except (
-        SafetensorError,
-        OSError,
-        ValueError,
-        RuntimeError,
-        ImportError,
-        KeyError,
-        NotImplementedError,
-    ) as error:
-        raise ModelError(f"The weights in {shown} cannot be loaded: {_one_line(error)}") from error
-    missing = sorted(report["missing_keys"]) + sorted(key for key, *_ in report["mismatched_keys"])
+    except _EXPECTED as error:
+        raise ModelError(f"The weights in {shown} cannot be loaded: {one_line(error)}.") from error
+    model: PreTrainedModel = loaded[0]
+    missing = sorted(loaded[1]["missing_keys"])
     if missing:
         raise ModelError(
-            f"The weights in {shown} are incomplete: {len(missing)} tensors, {missing[0]} among them, are missing or "
-            "have the wrong shape; fetch the model again."
+            f"The weights in {shown} are incomplete: {len(missing)} tensors are missing, {missing[0]} first: "
+            "fetch the model again."
         )
-    loaded: PreTrainedModel = model
-    return loaded
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__
+    return model
