@@ -86,6 +86,7 @@ class ChatTemplate:
         passages: Sequence[Passage] = (),
         add_generation_prompt: bool = True,
         continue_final_message: bool = False,
+        plain: bool = False,
     ) -> EncodedPrompt:
         """The prompt of a conversation.
 
@@ -99,11 +100,12 @@ class ChatTemplate:
             passages: places in the contents whose tokens are wanted.
             add_generation_prompt: open the assistant's turn.
             continue_final_message: the last message is the beginning of the answer, and no turn is opened.
+            plain: set the contents one below the other instead of using the model's template.
 
         Raises:
             InvalidRequestError: the model cannot chat, or its template cannot render these messages.
         """
-        if self.problem is not None:
+        if self.problem is not None and not plain:
             raise InvalidRequestError(self.problem, param="messages")
         checked = [self._checked(message) for message in messages]
         if not checked:
@@ -121,11 +123,14 @@ class ChatTemplate:
             message["content"] = marks.put(message["content"], index)
         if continue_final_message:
             private[-1]["content"] += end
-        text = self._render(self._merged(private), add_generation_prompt and not continue_final_message)
+        if plain:
+            text = "\n\n".join(message["content"] for message in private)
+        else:
+            text = self._render(self._merged(private), add_generation_prompt and not continue_final_message)
         text, spans = marks.take(_cut(text, end) if continue_final_message else text)
-        plain, spans = self._encoder.guarded(text, guard, spans)
-        ids = self._encoder.with_start(plain)
-        shift = len(ids) - len(plain)
+        bare, spans = self._encoder.guarded(text, guard, spans)
+        ids = self._encoder.with_start(bare)
+        shift = len(ids) - len(bare)
         return EncodedPrompt(ids, tuple(span and (span[0] + shift, span[1] + shift) for span in spans))
 
     def encode_raw(self, text: str) -> tuple[int, ...]:

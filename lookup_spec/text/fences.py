@@ -1,0 +1,263 @@
+"""The fence around a file in a prompt, and the file inside a model's answer.
+
+An answer is read against the file it edits: which lines are the file's, which are talk around it, and which
+fence is the wrapper all follow from the base text. Where two readings are possible the edit is refused, for a
+refused edit costs a retry and a wrong reading costs the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lookup_spec.errors import EditError
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^`]*)")
+_OMISSION = re.compile(  # like "# ... existing code ..." or "// rest of the file"
+    r"\W*(\.\.\.|…)\W*(\w+ ){0,3}(rest|existing|unchanged|remaining|omitted)\b"
+    r"|\W+(the )?(rest|remainder) of (the|your) (code|file|function|class)\b",
+    re.IGNORECASE,
+)
+_LARGE = 24
+_UNCLEAR = (
+    "The file in the model's answer cannot be told from the text around it, so yours was left as it was; "
+    "try again or put the instruction differently."
+)
+_PARTIAL = (
+    "The model answered with a part of the file only, so yours was left as it was; try again or put the "
+    "instruction differently."
+)
+_EMPTY = "The model's answer is empty, so the file was left as it was; try again."
+
+
+def fence_for(text: str, minimum: int = 3) -> str:
+    """A fence of backticks longer than any run of them in the text."""
+    return "`" * max(minimum, 1 + max(map(len, re.findall("`+", text)), default=0))
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """A line that opens or closes a fenced block.
+
+    Attributes:
+        mark: three or more backticks or tildes.
+        bare: nothing stands behind the mark.
+    """
+
+    mark: str
+    bare: bool = True
+
+    @classmethod
+    def of(cls, line: str) -> Fence | None:
+        """The fence that a line is, by the rules of CommonMark."""
+        found = _FENCE.fullmatch(line)
+        return cls(found[1], not found[2].strip()) if found else None
+
+    def closes(self, opening: Fence) -> bool:
+        """Whether this line ends a block that the other begins: same letter, as long or longer, and bare."""
+        return self.bare and self.mark.startswith(opening.mark)
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """The file that is edited, as evidence for reading the answer: its lines that are not blank."""
+
+    lines: frozenset[str]
+    count: int
+    first: str
+    last: str
+
+    @classmethod
+    def of(cls, text: str) -> _Base:
+        lines = _solid(text.split("\n"))
+        return cls(frozenset(lines), len(lines), *((lines[0], lines[-1]) if lines else ("", "")))
+
+    def holds_any(self, lines: Sequence[str]) -> bool:
+        return not self.lines.isdisjoint(_solid(lines))
+
+
+def read_answer(answer: str, base: str, fence: str, *, opened: bool = False) -> str:
+    """The edited file inside a model's answer; it ends with a newline if and only if the base does.
+
+    Only the wrapper comes off: the fence that was asked for or, if the model chose another, the one around
+    the whole file. Talk before and after it is dropped. Fences of the file itself stay.
+
+    Args:
+        answer: everything the model wrote; its line ends may be CRLF.
+        base: the text of the file that is edited (LF line ends); empty for a new one.
+        fence: the fence that the prompt asked the answer to use.
+        opened: the prompt opened that fence already, so that the answer begins inside the file.
+
+    Raises:
+        EditError: the answer holds no file, only a part of one, or can be read in more than one way.
+    """
+    lines = answer.replace("\r\n", "\n").split("\n")
+    if not lines[-1]:
+        lines.pop()
+    evidence = _Base.of(base)
+    readings = set(_inside(lines, evidence, Fence(fence)) if opened else _unwrapped(lines, evidence))
+    readings.update(_wrapped(lines, evidence, opened))
+    files = {tuple(lines[start:end]) for start, end in readings}
+    if evidence.count and not any(_solid(file) for file in files or [_unfenced(lines)]):
+        raise EditError(_EMPTY)
+    if len(files) != 1:
+        raise EditError(_UNCLEAR)
+    [file] = files
+    if _is_partial(file, evidence):
+        raise EditError(_PARTIAL)
+    text = "\n".join(file)
+    if base and not base.endswith("\n"):
+        return text.rstrip("\n")
+    return text + "\n" if file else ""
+
+
+class AnswerReader:
+    """Reads an answer as it streams in; for all its pieces joined, gives what :func:`read_answer` gives.
+
+    Lines come out as soon as they are surely the file's: after a line of the base has been seen, and up to a
+    fence that may be the closing one. The rest waits for ``finish``.
+
+    Args:
+        base, fence, opened: as for :func:`read_answer`.
+    """
+
+    def __init__(self, base: str, fence: str, *, opened: bool = False) -> None:
+        self._base, self._fence, self._opened = base, fence, opened
+        self._evidence = _Base.of(base)
+        self._lines: list[str] = []
+        self._rest = ""
+        self._sure = False
+        self._open = True
+        self._given = 0
+
+    def push(self, text: str) -> str:
+        """Takes in more of the answer; returns what is now surely part of the edited file."""
+        *complete, self._rest = (self._rest + text).split("\n")
+        first = self._given
+        for line in complete:
+            self._lines.append(line.removesuffix("\r"))
+            self._weigh(self._lines[-1])
+        return self._joined(first, self._given)
+
+    def finish(self) -> str:
+        """The rest of the edited file.
+
+        Raises:
+            EditError: as for :func:`read_answer`; what was given so far must then not be applied.
+        """
+        file = read_answer(
+            "\n".join([*self._lines, self._rest]), self._base, self._fence, opened=self._opened
+        )
+        given = self._joined(0, self._given)
+        if not file.startswith(given):
+            raise EditError(_UNCLEAR)
+        return file[len(given) :]
+
+    def _weigh(self, line: str) -> None:
+        fence = Fence.of(line)
+        self._sure = self._sure or (fence is None and self._evidence.holds_any([line]))
+        if fence is not None and (not self._sure or fence.closes(Fence(self._fence))):
+            self._open = False
+        if self._open and self._sure and line.strip():
+            self._given = len(self._lines)
+
+    def _joined(self, start: int, end: int) -> str:
+        text = "\n".join(self._lines[start:end])
+        return "\n" + text if 0 < start < end else text
+
+
+def _inside(lines: Sequence[str], base: _Base, fence: Fence) -> Iterator[tuple[int, int]]:
+    """The answer began inside the file."""
+    for end in _ends(lines, 0, fence, base):
+        closed = end < len(lines)
+        if not _is_wrapped(lines[:end], base) and (closed or _begins(lines, base)):
+            yield 0, end
+
+
+def _unwrapped(lines: Sequence[str], base: _Base) -> Iterator[tuple[int, int]]:
+    """The answer is the bare file: it begins and ends as the base does."""
+    if _begins(lines, base) and _finishes(lines, base):
+        yield 0, len(lines)
+
+
+def _wrapped(lines: Sequence[str], base: _Base, opened: bool) -> Iterator[tuple[int, int]]:
+    """The first fence of the answer is the wrapper, and what stands before it is talk."""
+    at = next((n for n, line in enumerate(lines) if Fence.of(line)), len(lines))
+    if at == len(lines) or base.holds_any(lines[:at]) or lines[at].strip() == base.first:
+        return
+    fence = Fence.of(lines[at])
+    assert fence is not None
+    announced = not fence.bare and not _solid(lines[:at])
+    for end in _ends(lines, at + 1, Fence(fence.mark), base):
+        trusted = base.count <= 1 and (announced or not opened)
+        if trusted or base.holds_any(lines[at + 1 : end]):
+            yield at + 1, end
+
+
+def _ends(lines: Sequence[str], start: int, fence: Fence, base: _Base) -> list[int]:
+    """Where a file that began at ``start`` inside ``fence`` may end; at most one place.
+
+    A single closing fence is taken at its word. Of several, the one behind the base's last line counts, and
+    so must the end of the answer if there is none. Nothing of the base may follow.
+    """
+    closings, balanced = _closings(lines, start, fence)
+    if not closings and balanced and _finishes(lines[start:], base):
+        return [len(lines)]
+    if len(closings) > 1:
+        closings = [end for end in closings if _finishes(lines[start:end], base)]
+    ends = [end for end in closings if not base.holds_any(lines[end + 1 :])]
+    return ends if len(ends) == 1 else []
+
+
+def _closings(lines: Sequence[str], start: int, outer: Fence) -> tuple[list[int], bool]:
+    """Lines that may close the outer fence, and whether every inner block is closed.
+
+    Shorter fences, or of the other letter, are contents. One as long as the outer may open an inner block:
+    models nest them so, although CommonMark does not.
+    """
+    closings: list[int] = []
+    inner: Fence | None = None
+    for n in range(start, len(lines)):
+        fence = Fence.of(lines[n])
+        if fence is None or not fence.mark.startswith(outer.mark):
+            continue
+        if inner is not None:
+            inner = None if fence.closes(inner) else inner
+        elif fence.bare:
+            closings.append(n)
+        else:
+            inner = fence
+    return closings, inner is None
+
+
+def _begins(lines: Sequence[str], base: _Base) -> bool:
+    return _solid(lines)[:1] == [base.first]
+
+
+def _finishes(lines: Sequence[str], base: _Base) -> bool:
+    return _solid(lines)[-1:] == [base.last]
+
+
+def _is_wrapped(lines: Sequence[str], base: _Base) -> bool:
+    """Whether a block is all there is, though the base does not begin with one."""
+    solid = _solid(lines)
+    first, last = (Fence.of(solid[0]), Fence.of(solid[-1])) if len(solid) > 1 else (None, None)
+    return bool(first and last and last.closes(Fence(first.mark)) and not Fence.of(base.first))
+
+
+def _is_partial(lines: Sequence[str], base: _Base) -> bool:
+    """Whether lines were left out: a comment says so, or an end and half of a long file are missing."""
+    if any(_OMISSION.match(line) for line in _solid(lines) if line not in base.lines):
+        return True
+    whole = _begins(lines, base) and _finishes(lines, base)
+    return base.count >= _LARGE and 2 * len(_solid(lines)) < base.count and not whole
+
+
+def _unfenced(lines: Sequence[str]) -> list[str]:
+    return [line for line in lines if not Fence.of(line)]
+
+
+def _solid(lines: Sequence[str]) -> list[str]:
+    """The lines that are not blank, without the white space around them."""
+    return [line.strip() for line in lines if line.strip()]
