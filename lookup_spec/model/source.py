@@ -58,7 +58,7 @@ def resolve(spec: str) -> Source:
     if spec in EMBEDDED:
         return EmbeddedSource(spec, EMBEDDED[spec])
     path = Path(spec).expanduser()
-    if path.is_dir():
+    if spec and path.is_dir():
         return _directory(path)
     if path.is_file():
         if path.suffix.lower() != ".gguf":

@@ -54,11 +54,17 @@ def _state_obstacle(config: PreTrainedConfig, model_class: Any) -> str | None:
 
 
 def _attention_obstacle(model_class: Any) -> str | None:
-    if not getattr(model_class, "_supports_attention_backend", False):
+    # transformers tells this in two ways: a flag of the class, and whether its source calls the interface.
+    if not (getattr(model_class, "_supports_attention_backend", False) and _calls_interface(model_class)):
         return "its attention cannot be replaced, as it does not use transformers' attention interface"
     if "position_ids" not in inspect.signature(model_class.forward).parameters:
         return "it does not take positions as an argument"
     return None
+
+
+def _calls_interface(model_class: Any) -> bool:
+    check = getattr(model_class, "_can_set_attn_implementation", None)
+    return check is None or bool(check())
 
 
 def _causal_class(config: PreTrainedConfig) -> Any:
