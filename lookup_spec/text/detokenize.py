@@ -119,8 +119,10 @@ class Vocabulary:
             _log.warning("The tokenizer's clean-up of spaces is overridden: it would change source code.")
         state = backend.decoder.__getstate__() if backend.decoder is not None else b"null"
         self._decoder = _Decoder(json.loads(state))
-        size = max(backend.get_vocab(with_added_tokens=True).values(), default=-1) + 1
-        self._tokens: list[str] = [backend.id_to_token(i) or "" for i in range(size)]
+        ids: dict[str, int] = backend.get_vocab(with_added_tokens=True)
+        self._tokens = [""] * (max(ids.values(), default=-1) + 1)
+        for token, token_id in ids.items():
+            self._tokens[token_id] = token
         special = {token.content for token in backend.get_added_tokens_decoder().values() if token.special}
         piece = self._decoder.piece
         self.pieces: tuple[bytes, ...] = tuple(
@@ -166,7 +168,7 @@ class Detokenizer:
 
     def __init__(self, vocabulary: Vocabulary, *, continuing: bool = False) -> None:
         self._vocabulary = vocabulary
-        self._utf8 = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._held = b""
         self._at_start = not continuing
         self._strip, self._letter = (0, " ") if continuing else vocabulary.leading
 
@@ -175,7 +177,10 @@ class Detokenizer:
         piece = self._vocabulary.piece(token_id)
         if self._at_start and piece:
             piece, self._at_start = self._vocabulary.opening(token_id), False
-        text = self._utf8.decode(piece)
+        if self._held:
+            piece = self._held + piece
+        text, used = codecs.utf_8_decode(piece, "replace", False)
+        self._held = piece[used:]
         return self._stripped(text) if self._strip else text
 
     def push_all(self, token_ids: Iterable[int]) -> str:
@@ -184,14 +189,15 @@ class Detokenizer:
 
     def flush(self) -> str:
         """The end of the text: bytes that never became a character come out as U+FFFD."""
-        held = self.pending
-        text = self._utf8.decode(b"", final=True)
-        return "\ufffd" * held if self._vocabulary.replaces_each_byte else text
+        held, self._held = self._held, b""
+        if self._vocabulary.replaces_each_byte:
+            return "\ufffd" * len(held)
+        return held.decode("utf-8", errors="replace")
 
     @property
     def pending(self) -> int:
         """Bytes held back, 0 to 3."""
-        return len(self._utf8.getstate()[0])
+        return len(self._held)
 
     def _stripped(self, text: str) -> str:
         while self._strip and text:

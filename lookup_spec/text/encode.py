@@ -43,8 +43,10 @@ class Encoder:
         self._backend.encode_special_tokens = False
         added = self._backend.get_added_tokens_decoder().values()
         control = {token.content for token in added if token.special or _MARKER.fullmatch(token.content)}
-        literals = sorted((text for text in control if len(text) > 1), key=len, reverse=True)
-        self._control = re.compile("|".join(map(re.escape, literals))) if literals else None
+        self._control = frozenset(text for text in control if len(text) > 1)
+        self._lengths = sorted(set(map(len, self._control)))
+        letters = {text[0] for text in self._control}
+        self._first = re.compile(f"[{re.escape(''.join(letters))}]") if letters else None
         self.start = self._start_ids()
 
     def raw(self, text: str) -> tuple[int, ...]:
@@ -58,11 +60,11 @@ class Encoder:
 
     def guard(self, text: str, guard: str) -> str:
         """The text with ``guard`` put into every spelling of a control token, behind its first letter."""
-        if self._control is None:
+        if self._first is None:
             return text
-        while self._control.search(text):  # again, since spellings may overlap
-            text = self._control.sub(lambda found: found[0][0] + guard + found[0][1:], text)
-        return text
+        starts = (found.start() for found in self._first.finditer(text))
+        cuts = [n + 1 for n in starts if any(text[n : n + size] in self._control for size in self._lengths)]
+        return guard.join(text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True))
 
     def guarded(
         self, text: str, guard: str, spans: Sequence[Span | None] = ()
