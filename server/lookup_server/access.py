@@ -1,0 +1,49 @@
+"""Who may call: the key check, and the paths that need none."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Sequence
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from lookup_server.errors import ApiError
+from lookup_server.wire import error_response
+
+PUBLIC = frozenset({"/", "/health", "/v1/health"})
+"""Paths that answer without a key; everything else, known or not, needs one."""
+
+
+class KeyCheck:
+    """Lets calls through that carry one of the keys, before their body is read.
+
+    Args:
+        app: what to protect.
+        keys: the valid keys; none means that everybody may call.
+    """
+
+    def __init__(self, app: ASGIApp, keys: Sequence[str]) -> None:
+        self._app = app
+        self._digests = [_digest(key) for key in keys]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not self._digests or scope["path"] in PUBLIC or self._knows(scope):
+            await self._app(scope, receive, send)
+            return
+        message = "The API key is missing or wrong; send it as 'Authorization: Bearer KEY'."
+        headers = {"www-authenticate": "Bearer"}
+        error = ApiError(401, message, "authentication_error", code="invalid_api_key", headers=headers)
+        await error_response(error)(scope, receive, send)
+
+    def _knows(self, scope: Scope) -> bool:
+        scheme, _, key = Headers(scope=scope).get("authorization", "").partition(" ")
+        digest = _digest(key.strip())
+        # Every key is compared, in full: how long it takes tells nothing.
+        matches = [hmac.compare_digest(digest, other) for other in self._digests]
+        return scheme.lower() == "bearer" and any(matches)
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode("utf-8", errors="surrogateescape")).digest()

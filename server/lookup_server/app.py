@@ -1,0 +1,115 @@
+"""The application: routes, middleware, and errors in one shape."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI, Request, Response
+from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lookup_server.access import KeyCheck
+from lookup_server.errors import ApiError, from_exception
+from lookup_server.routes import answers, health, models, playground
+from lookup_server.routes.state import State
+from lookup_server.runner import Runner
+from lookup_server.settings import Settings
+from lookup_server.wire import error_response
+from lookup_spec import __version__
+from lookup_spec.errors import LookupSpecError
+from lookup_spec.pipeline.engine import Engine
+
+_log = logging.getLogger(__name__)
+
+
+def create_app(engine: Engine, settings: Settings) -> FastAPI:
+    """The service around an engine. Its lifespan starts and stops the engine's thread.
+
+    Args:
+        engine: nobody else may step it while the service runs.
+        settings: the operator's.
+    """
+    runner = Runner(engine, max_sessions=settings.max_sessions, max_waiting=settings.max_waiting)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        runner.start()
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(runner.stop)
+
+    app = FastAPI(title="lookup-spec", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
+    app.state.service = State(settings, runner)
+    app.include_router(health.router)
+    app.include_router(playground.router)
+    for router in (models.router, answers.router):
+        app.include_router(router, prefix="/v1")
+        app.include_router(router, include_in_schema=False)  # some clients leave the version out
+    app.add_exception_handler(HTTPException, _no_route)
+    app.add_exception_handler(ApiError, _error)
+    app.add_exception_handler(LookupSpecError, _error)
+    # The last added is the outermost. Cross-origin headers go on errors too, and preflights carry no key.
+    app.add_middleware(Unexpected)
+    app.add_middleware(KeyCheck, keys=settings.api_keys)
+    app.add_middleware(
+        CORSMiddleware, allow_origins=settings.cors_origins, allow_methods=["*"], allow_headers=["*"]
+    )
+    app.add_middleware(TrailingSlash)
+    return app
+
+
+class TrailingSlash:
+    """Reads ``/v1/models/`` as ``/v1/models``: users type either into their clients."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"].endswith("/"):
+            scope = {**scope, "path": scope["path"].rstrip("/") or "/"}
+        await self._app(scope, receive, send)
+
+
+class Unexpected:
+    """Answers what no handler knows, inside the other middleware rather than around it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = False
+
+        async def watched(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        except Exception as error:
+            if started:
+                raise
+            await error_response(from_exception(error))(scope, receive, send)
+
+
+async def _error(_: Request, error: Exception) -> Response:
+    return error_response(from_exception(error))
+
+
+async def _no_route(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    place = f"{request.method} {request.url.path}"
+    messages = {
+        404: f"There is no {place}; this server has /v1/completions, /v1/chat/completions, /v1/models and /health.",
+        405: f"There is no {place}; this path wants another method.",
+    }
+    message = messages.get(error.status_code, str(error.detail))
+    return error_response(ApiError(error.status_code, message, code="not_found", headers=error.headers))

@@ -1,0 +1,141 @@
+"""Everything that can go wrong with a call, in the one shape that OpenAI clients read."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from lookup_spec.errors import ContextLengthError, InvalidRequestError, LookupSpecError
+
+_log = logging.getLogger(__name__)
+
+
+class ApiError(Exception):
+    """An answer that is an error.
+
+    Args:
+        status: HTTP status.
+        message: one sentence for the caller.
+        type: OpenAI's class of error.
+        param: the field that was wrong, if there is one.
+        code: a word for programs, if there is one.
+        headers: to send along.
+        details: further keys of the error object.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        type: str = "invalid_request_error",
+        *,
+        param: str | None = None,
+        code: str | int | None = None,
+        headers: Mapping[str, str] | None = None,
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.type = type
+        self.param = param
+        self.code = code
+        self.headers = dict(headers or {})
+        self.details = dict(details or {})
+
+    def body(self) -> dict[str, Any]:
+        """The JSON body; all four keys are always there."""
+        error = {"message": self.message, "type": self.type, "param": self.param, "code": self.code}
+        return {"error": {**error, **self.details}}
+
+
+class Refused(ValueError):
+    """A field whose value goes against another field, or asks for what is not implemented."""
+
+    def __init__(self, param: str, reason: str) -> None:
+        super().__init__(f"The field {param} is wrong: {reason}.")
+        self.param = param
+
+
+def bad_request(message: str, param: str | None = None) -> ApiError:
+    """A request that can never be served as it stands."""
+    return ApiError(400, message, param=param)
+
+
+def overloaded(running: int) -> ApiError:
+    """A request that may be served if sent again a little later."""
+    message = f"The server is busy with {running} answers and its queue is full; try again in a moment."
+    return ApiError(429, message, "rate_limit_error", code="overloaded", headers={"retry-after": "1"})
+
+
+def shutting_down() -> ApiError:
+    """The service is about to end."""
+    return ApiError(503, "The server is shutting down.", "unavailable_error", code="shutting_down")
+
+
+def from_exception(error: Exception) -> ApiError:
+    """What to tell the caller about an exception. One that is not meant for users is logged and kept from them."""
+    match error:
+        case ApiError():
+            return error
+        case ContextLengthError():
+            numbers = {"n_prompt_tokens": error.prompt_tokens, "n_ctx": error.context_length}
+            return ApiError(
+                400, str(error), param=error.param, code="context_length_exceeded", details=numbers
+            )
+        case InvalidRequestError():
+            return bad_request(str(error), error.param)
+        case LookupSpecError():
+            return ApiError(500, str(error), "server_error")
+    _log.error("a request failed", exc_info=error)
+    return ApiError(500, "The server met an unexpected error; its log has the details.", "server_error")
+
+
+def from_validation(error: ValidationError, model: type[BaseModel]) -> ApiError:
+    """The first thing wrong with a body.
+
+    Args:
+        error: what pydantic found.
+        model: the form that the body should have.
+    """
+    found = error.errors(include_url=False)
+    first = found[0]
+    kind, cause = first["type"], first.get("ctx", {}).get("error")
+    if isinstance(cause, Refused):
+        return bad_request(str(cause), cause.param)
+    if kind == "json_invalid":
+        return bad_request(f"The body cannot be read ({first['msg']}).")
+    if not first["loc"]:
+        return bad_request("The body is not a JSON object; send one with the request's fields.")
+    if _branch(first["loc"]):
+        # A value that fits no member of a union has errors for each; the member it was meant for goes deepest.
+        form = model.model_fields[str(first["loc"][0])].description
+        if form is not None:
+            return bad_request(f"The field {first['loc'][0]} is wrong; give {form}.", str(first["loc"][0]))
+        first = max(
+            (one for one in found if one["loc"][:1] == first["loc"][:1]), key=lambda one: len(one["loc"])
+        )
+        kind = first["type"]
+    param = _name(first["loc"])
+    if kind == "extra_forbidden":
+        close = get_close_matches(param, model.model_fields, n=1)
+        hint = f"did you mean {close[0]}?" if close else "leave it out."
+        return bad_request(f"The field {param} is not supported here; {hint}", param)
+    if kind == "missing":
+        return bad_request(f"The field {param} is missing; add it.", param)
+    return bad_request(f"The field {param} is wrong: {first['msg'].removeprefix('Value error, ')}.", param)
+
+
+def _branch(place: tuple[int | str, ...]) -> bool:
+    """Whether a place leads through a union: pydantic names the member by its type."""
+    return any(part == "str" or "[" in str(part) for part in place[1:])
+
+
+def _name(place: tuple[int | str, ...]) -> str:
+    """A place as callers write it: ``messages[0].content``."""
+    parts = (part for part in place if not _branch(("", part)))
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts).removeprefix(".")

@@ -1,0 +1,1 @@
+"""OpenAI's wire shapes: request bodies in, replies and stream chunks out."""

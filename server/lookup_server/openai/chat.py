@@ -1,0 +1,117 @@
+"""``/v1/chat/completions``: from a body to what to generate, and from pieces to the reply."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lookup_server.openai.replies import Answer, Head, Reply
+from lookup_server.openai.requests import ChatRequest, text_of
+from lookup_server.openai.seeds import seeded
+from lookup_server.openai.tokens import Json, chat_logprobs
+from lookup_server.runner import Task
+from lookup_spec.engine.session import Piece
+from lookup_spec.pipeline.engine import Engine
+from lookup_spec.propose.prompt import Prompt, Reference
+from lookup_spec.stats import Stats
+
+
+class ChatReply(Reply):
+    """The reply to a chat.
+
+    Args:
+        head: what its chunks share.
+        engine: what answers.
+        body: what was asked.
+        prediction_tokens: length of the prediction; None if there was none.
+        continuing: the answer goes on in the middle of the last message.
+    """
+
+    prefix = "chatcmpl"
+    kind = "chat.completion"
+    chunk_kind = "chat.completion.chunk"
+
+    def __init__(
+        self, head: Head, engine: Engine, body: ChatRequest, prediction_tokens: int | None, continuing: bool
+    ) -> None:
+        super().__init__(head, engine, choices=body.choices, continuing=[continuing])
+        self._prediction_tokens = prediction_tokens
+        self._entries: list[list[Json]] | None = [[] for _ in self._answers] if body.logprobs else None
+
+    def opening(self) -> Iterator[Json]:
+        for index in range(len(self._answers)):
+            yield self._chunk(index, {"delta": {"role": "assistant", "content": ""}})
+
+    def _said(self, text: str) -> Json:
+        return {"delta": {"content": text} if text else {}}
+
+    def _logprobs(self, index: int, piece: Piece) -> Json | None:
+        if self._entries is None or not piece.logprobs:
+            return None
+        entries = chat_logprobs(self._engine, piece.logprobs)
+        self._entries[index] += entries
+        return {"content": entries, "refusal": None}
+
+    def _choice(self, index: int, answer: Answer) -> Json:
+        return {
+            "index": index,
+            "message": {"role": "assistant", "content": "".join(answer.texts), "refusal": None},
+            "logprobs": self._entries and {"content": self._entries[index], "refusal": None},
+            "finish_reason": answer.finish_reason,
+        }
+
+    def _usage(self) -> Json:
+        details = {"reasoning_tokens": 0, "audio_tokens": 0}
+        if self._prediction_tokens is not None:
+            accepted = accepted_prediction(self._answers[0].stats, self._prediction_tokens)
+            details["accepted_prediction_tokens"] = accepted
+            details["rejected_prediction_tokens"] = self._prediction_tokens - accepted
+        return {
+            **super()._usage(),
+            "prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 0},
+            "completion_tokens_details": details,
+        }
+
+
+def accepted_prediction(stats: Stats, length: int) -> int:
+    """How many of a prediction's tokens count as accepted.
+
+    A prediction is looked up like any other text, and the prompt often holds the same text, so all drafted
+    tokens that were accepted count, up to the prediction's length.
+    """
+    return min(stats.accepted, length)
+
+
+def chat_tasks(
+    body: ChatRequest, engine: Engine, head: Head, temperature: float
+) -> tuple[list[Task], ChatReply]:
+    """What to generate, and the reply that it is for. Takes long for long messages.
+
+    A last message of the assistant is the beginning of the answer, which goes on from there.
+
+    Args:
+        body: what was asked.
+        engine: what will answer.
+        head: what the reply's chunks share.
+        temperature: used if the body names none.
+
+    Raises:
+        InvalidRequestError: it can never be served.
+    """
+    continuing = body.messages[-1].role == "assistant"
+    encoded = engine.template.encode(
+        [message.plain() for message in body.messages],
+        add_generation_prompt=not continuing,
+        continue_final_message=continuing,
+    )
+    prediction = body.prediction and engine.template.encode_data(text_of(body.prediction.content))
+    references = (Reference(prediction, "prediction"),) if prediction else ()
+    logprobs = (body.top_logprobs or 0) if body.logprobs else None
+    options = {**body.sampling(temperature), "max_tokens": body.limit, "logprobs": logprobs}
+    prompt = Prompt(encoded.ids, references=references)
+    speculation = body.speculation is not False
+    tasks = [
+        Task(prompt, engine.sampling(**options, seed=seed), speculation, continuing)
+        for seed in seeded(body.seed, body.choices)
+    ]
+    reply = ChatReply(head, engine, body, None if prediction is None else len(prediction), continuing)
+    return tasks, reply

@@ -1,0 +1,150 @@
+"""What the replies of the two completion APIs have in common.
+
+A reply is told every piece once, in order; what a stream says and what a whole reply says come from the same
+call.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from lookup_server.openai.tokens import Json, Runs
+from lookup_spec.engine.session import Piece
+from lookup_spec.pipeline.engine import Engine
+from lookup_spec.stats import Stats
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What all chunks of a reply share.
+
+    Attributes:
+        model: the name that the caller used.
+        fingerprint: changes when answers may.
+        include_usage: a stream ends with the token counts.
+        include_speculation: a stream tells what was proposed.
+    """
+
+    model: str
+    fingerprint: str
+    include_usage: bool = False
+    include_speculation: bool = False
+    created: int = field(default_factory=lambda: int(time.time()))
+    unique: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+
+@dataclass(slots=True)
+class Answer:
+    """What one answer has come to."""
+
+    runs: Runs
+    texts: list[str] = field(default_factory=list)
+    finish_reason: str | None = None
+    stats: Stats = field(default_factory=Stats)
+
+
+class Reply(ABC):
+    """One request's answers in some API's form.
+
+    Args:
+        head: what its chunks share.
+        engine: what answers.
+        choices: how many answers each prompt gets.
+        continuing: for each prompt, whether the answer goes on in the middle of its text.
+    """
+
+    prefix: ClassVar[str]
+    """Of the reply's id."""
+    kind: ClassVar[str]
+    """The whole reply's ``object``."""
+    chunk_kind: ClassVar[str]
+    """A chunk's ``object``."""
+
+    def __init__(self, head: Head, engine: Engine, *, choices: int, continuing: Sequence[bool]) -> None:
+        self._head = head
+        self._engine = engine
+        self._choices = choices
+        self._answers = [
+            Answer(Runs(engine.vocabulary, continuing=goes_on))
+            for goes_on in continuing
+            for _ in range(choices)
+        ]
+
+    @abstractmethod
+    def opening(self) -> Iterator[Json]:
+        """Chunks before the first piece."""
+
+    def chunks(self, index: int, piece: Piece) -> Iterator[Json]:
+        """What a piece of an answer adds to a stream."""
+        answer = self._answers[index]
+        answer.texts.append(piece.text)
+        logprobs = self._logprobs(index, piece)
+        runs = answer.runs.take(piece) if self._head.include_speculation else []
+        if piece.text or logprobs:
+            yield self._chunk(index, self._said(piece.text), logprobs, speculation={"runs": runs})
+        if piece.finish_reason is not None and piece.stats is not None:
+            answer.finish_reason, answer.stats = piece.finish_reason, piece.stats
+            stats = {"stats": piece.stats.as_dict()}
+            yield self._chunk(index, self._said(""), finish_reason=piece.finish_reason, speculation=stats)
+
+    def closing(self) -> Iterator[Json]:
+        """Chunks after the last piece."""
+        if self._head.include_usage:
+            yield {**self._around(self.chunk_kind, []), "usage": self._usage()}
+
+    def whole(self) -> Json:
+        """The whole reply, once all pieces were told."""
+        choices = [self._choice(index, answer) for index, answer in enumerate(self._answers)]
+        return {**self._around(self.kind, choices), "usage": self._usage()}
+
+    @abstractmethod
+    def _said(self, text: str) -> Json:
+        """How a chunk's choice carries a text; an empty one only stands beside something else."""
+
+    @abstractmethod
+    def _logprobs(self, index: int, piece: Piece) -> Json | None:
+        """A piece's log-probabilities, if they were asked for and it has some."""
+
+    @abstractmethod
+    def _choice(self, index: int, answer: Answer) -> Json:
+        """An answer in the whole reply."""
+
+    def _chunk(
+        self,
+        index: int,
+        said: Json,
+        logprobs: Json | None = None,
+        *,
+        finish_reason: str | None = None,
+        speculation: Json | None = None,
+    ) -> Json:
+        choice = {"index": index, **said, "logprobs": logprobs, "finish_reason": finish_reason}
+        if self._head.include_speculation and speculation is not None:
+            choice["speculation"] = speculation
+        chunk = self._around(self.chunk_kind, [choice])
+        return {**chunk, "usage": None} if self._head.include_usage else chunk
+
+    def _around(self, kind: str, choices: list[Json]) -> Json:
+        return {
+            "id": f"{self.prefix}-{self._head.unique}",
+            "object": kind,
+            "created": self._head.created,
+            "model": self._head.model,
+            "system_fingerprint": self._head.fingerprint,
+            "choices": choices,
+        }
+
+    def _usage(self) -> Json:
+        """Token counts: delivered tokens only; a prompt counts once, however many answers it gets."""
+        prompt = sum(answer.stats.prompt_tokens for answer in self._answers[:: self._choices])
+        completion = sum(answer.stats.completion_tokens for answer in self._answers)
+        return {
+            "prompt_tokens": prompt,
+            "completion_tokens": completion,
+            "total_tokens": prompt + completion,
+        }

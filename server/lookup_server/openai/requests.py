@@ -1,0 +1,232 @@
+"""Request bodies of the two completion APIs, field by field.
+
+A field that is missing or null has its default. A field that would change the answer and is not implemented is
+refused by name, never ignored; OpenAI's fields that cannot change it are accepted.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Union
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
+
+from lookup_server.errors import Refused
+
+MAX_CHOICES = 128
+
+Number = Annotated[float, Field(allow_inf_nan=False)]
+TokenId = Annotated[int, Field(ge=0)]
+Bias = Annotated[float, Field(ge=-100, le=100)]
+Count = Annotated[int, Field(ge=0, lt=2**31)]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_default(cls, body: Any) -> Any:
+        return (
+            {name: value for name, value in body.items() if value is not None}
+            if isinstance(body, dict)
+            else body
+        )
+
+
+class StreamOptions(_Body):
+    """What a stream carries besides the answer.
+
+    Attributes:
+        include_usage: a last chunk with the token counts.
+        include_speculation: each choice's ``speculation`` tells which text was proposed and by what, and at the end
+            what speculation brought; an extension.
+        include_obfuscation: accepted, without effect.
+    """
+
+    include_usage: bool | None = None
+    include_speculation: bool | None = None
+    include_obfuscation: bool | None = None
+
+
+class SamplingFields(_Body):
+    """What both APIs share. ``top_k`` and those below it are extensions with vLLM's names, ``speculation`` is ours."""
+
+    model: str | None = None
+    n: Annotated[int, Field(ge=1, le=MAX_CHOICES)] | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    max_tokens: Count | None = None
+    temperature: Number | None = None
+    top_p: Number | None = None
+    stop: Annotated[str | list[str] | None, Field(description="a string or a list of strings")] = None
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**64)] | None = None
+    logit_bias: dict[str, Bias] | None = None
+    presence_penalty: Number | None = None
+    frequency_penalty: Number | None = None
+
+    top_k: Annotated[int, Field(ge=-1, lt=2**31)] | None = None
+    min_p: Number | None = None
+    repetition_penalty: Number | None = None
+    min_tokens: Count | None = None
+    stop_token_ids: list[TokenId] | None = None
+    ignore_eos: bool | None = None
+    bad_words: list[str] | None = None
+    speculation: bool | None = None
+
+    # These cannot change an answer.
+    user: str | None = None
+    metadata: JsonValue | None = None
+    store: bool | None = None
+    service_tier: str | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+    prompt_cache_retention: str | None = None
+
+    @field_validator("logit_bias")
+    @classmethod
+    def _token_ids(cls, bias: dict[str, float]) -> dict[str, float]:
+        for key in bias:
+            if not (key.isascii() and key.isdecimal()) or len(key) > 9:
+                raise ValueError(f"the key {key[:40]!r} is not a token id")
+        return bias
+
+    @model_validator(mode="after")
+    def _stream_options_need_a_stream(self) -> SamplingFields:
+        if self.stream_options is not None and not self.stream:
+            refuse("stream_options", "it only goes with stream: true")
+        return self
+
+    @property
+    def choices(self) -> int:
+        """How many answers each prompt gets."""
+        return self.n or 1
+
+    def sampling(self, temperature: float) -> dict[str, Any]:
+        """Arguments for :meth:`lookup_spec.Engine.sampling`, as far as both APIs share them.
+
+        Args:
+            temperature: used if the request names none.
+        """
+        names = (
+            "max_tokens top_p presence_penalty frequency_penalty min_p repetition_penalty min_tokens stop_token_ids "
+            "ignore_eos bad_words"
+        )
+        given = {name: value for name in names.split() if (value := getattr(self, name)) is not None}
+        stop = [self.stop] if isinstance(self.stop, str) else self.stop or []
+        given["stop"] = [
+            text for text in stop if text
+        ]  # an empty string, which some clients send, stops nothing
+        given["temperature"] = temperature if self.temperature is None else self.temperature
+        given["logit_bias"] = {int(token): bias for token, bias in (self.logit_bias or {}).items()}
+        given["top_k"] = max(self.top_k or 0, 0)  # -1 is vLLM's way to say all
+        return given
+
+
+class CompletionRequest(SamplingFields):
+    """A body for ``/v1/completions``."""
+
+    prompt: Annotated[
+        str | list[str] | list[TokenId] | list[list[TokenId]],
+        Field(description="a string, a list of strings, a list of token ids, or a list of such lists"),
+    ]
+    best_of: int | None = None
+    echo: bool | None = None
+    logprobs: Annotated[int, Field(ge=0, le=5)] | None = None
+    suffix: str | None = None
+
+    @model_validator(mode="after")
+    def _implemented(self) -> CompletionRequest:
+        if not self.prompt:
+            refuse("prompt", "it is empty")
+        if self.suffix:
+            refuse("suffix", "filling in the middle is not supported here")
+        if self.best_of not in (None, self.choices):
+            refuse("best_of", f"only the value of n, {self.choices}, is supported")
+        if self.echo and self.logprobs is not None:
+            refuse("logprobs", "log-probabilities of the prompt, which echo asks for, are not supported")
+        return self
+
+    @property
+    def prompts(self) -> list[str | list[int]]:
+        """The prompts, one by one."""
+        if isinstance(self.prompt, str):
+            return [self.prompt]
+        if isinstance(self.prompt[0], int):
+            return [self.prompt]  # type: ignore[list-item]  # all items are ints if the first is
+        return self.prompt  # type: ignore[return-value]  # all items are strings, or all are lists
+
+
+class TextPart(_Body):
+    """A part of a message's content."""
+
+    type: Literal["text"]
+    text: str
+
+
+Content = Union[str, list[TextPart]]
+
+
+class Message(_Body):
+    """A message of a chat."""
+
+    role: Literal["system", "developer", "user", "assistant"]
+    content: Content
+    name: str | None = None
+    annotations: list[JsonValue] | None = None
+
+    def plain(self) -> dict[str, str]:
+        """Role and text."""
+        return {"role": self.role, "content": text_of(self.content)}
+
+
+class Prediction(_Body):
+    """A guess of the answer: it changes how fast the answer comes, never the answer."""
+
+    type: Literal["content"]
+    content: Content
+
+
+class ResponseFormat(_Body):
+    """The form of the answer; only plain text so far."""
+
+    type: Literal["text"]
+
+
+class ChatRequest(SamplingFields):
+    """A body for ``/v1/chat/completions``."""
+
+    messages: Annotated[list[Message], Field(min_length=1)]
+    max_completion_tokens: Count | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
+    prediction: Prediction | None = None
+    response_format: ResponseFormat | None = None
+    modalities: list[Literal["text"]] | None = None
+    tools: list[JsonValue] | None = None
+    tool_choice: Literal["none", "auto"] | None = None
+    parallel_tool_calls: bool | None = None
+
+    @model_validator(mode="after")
+    def _implemented(self) -> ChatRequest:
+        if self.tools:
+            refuse("tools", "tools are not supported here")
+        if self.top_logprobs is not None and not self.logprobs:
+            refuse("top_logprobs", "it only goes with logprobs: true")
+        if self.prediction is not None and self.choices > 1:
+            refuse("n", "a prediction goes with one choice only")
+        return self
+
+    @property
+    def limit(self) -> int | None:
+        """Most tokens to generate; the newer name wins."""
+        return self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
+
+
+def refuse(param: str, reason: str) -> None:
+    """Refuses a body for one of its fields."""
+    raise Refused(param, reason)
+
+
+def text_of(content: Content) -> str:
+    """A content as one text."""
+    return content if isinstance(content, str) else "\n".join(part.text for part in content)

@@ -1,0 +1,53 @@
+"""The routes that generate: text completions and chats."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel
+
+from lookup_server import body as bodies
+from lookup_server.answering import Answering, Prepare
+from lookup_server.openai.chat import chat_tasks
+from lookup_server.openai.completions import completion_tasks
+from lookup_server.openai.requests import ChatRequest, CompletionRequest, SamplingFields
+from lookup_server.routes.state import State, state_of
+
+router = APIRouter(tags=["answers"])
+
+
+def _documented(model: type[BaseModel]) -> dict[str, Any]:
+    # Bodies are read by hand, within limits, so the framework does not see their form. The id makes the schema's
+    # references start from the schema itself.
+    schema = {"$id": model.__name__, **model.model_json_schema()}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+@router.post("/completions", openapi_extra=_documented(CompletionRequest))
+async def completions(request: Request) -> Response:
+    """Continues a text."""
+    state = state_of(request)
+    body = await bodies.read(request, CompletionRequest, state.settings)
+    prepare = partial(completion_tasks, body, state.engine, state.head(body), state.settings.temperature)
+    return _answering(state, body, prepare, len(body.prompts) * body.choices)
+
+
+@router.post("/chat/completions", openapi_extra=_documented(ChatRequest))
+async def chat_completions(request: Request) -> Response:
+    """Answers a conversation."""
+    state = state_of(request)
+    body = await bodies.read(request, ChatRequest, state.settings)
+    prepare = partial(chat_tasks, body, state.engine, state.head(body), state.settings.temperature)
+    return _answering(state, body, prepare, body.choices)
+
+
+def _answering(state: State, body: SamplingFields, prepare: Prepare, answers: int) -> Answering:
+    return Answering(
+        state.runner,
+        answers,
+        prepare,
+        stream=bool(body.stream),
+        heartbeat=state.settings.heartbeat_seconds,
+    )
