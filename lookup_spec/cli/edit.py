@@ -1,0 +1,109 @@
+"""``lookup-spec edit``: a file rewritten after an instruction."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lookup_spec.cli import options
+from lookup_spec.cli.files import read_file, replace_file
+from lookup_spec.cli.report import print_diff, summary, watching
+from lookup_spec.errors import EditError
+
+if TYPE_CHECKING:
+    from lookup_spec.pipeline.edit import EditRequest, EditResult
+    from lookup_spec.pipeline.engine import Engine
+
+
+def edit(
+    file: Annotated[Path, typer.Argument(help="The file to edit; UTF-8 text.", metavar="FILE")],
+    instruction: Annotated[
+        str, typer.Option("--instruction", "-i", help="What to change, in plain words.", metavar="TEXT")
+    ],
+    model: options.Model = None,
+    write: Annotated[
+        bool,
+        typer.Option("--write", "-w", help="Replace the file, all at once, and only if the whole edit arrived."),
+    ] = False,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="Print the change as a unified diff; the default unless --write or --json.")
+    ] = False,
+    as_json: options.Json = False,
+    no_speculation: options.NoSpeculation = False,
+    max_tokens: options.MaxTokens = None,
+    temperature: options.Temperature = 0.0,
+    seed: options.Seed = None,
+    dtype: options.DType = "auto",
+    device: options.Device = "auto",
+) -> None:
+    """Rewrites a file after an instruction.
+
+    Prints the change as a diff, or writes it with --write. The file keeps its mode, line endings, byte-order mark and
+    final newline, and stays as it was if anything goes wrong.
+    """
+    from lookup_spec.params import SamplingParams
+    from lookup_spec.pipeline.edit import EditRequest
+    from lookup_spec.text.lines import SourceText
+
+    try:
+        data = read_file(file)
+        request = EditRequest(
+            SourceText.from_bytes(data),
+            instruction,
+            file.name,
+            SamplingParams(max_tokens=max_tokens, temperature=temperature, seed=seed),
+            speculation=not no_speculation,
+        )
+        result = _run(options.engine(model, dtype, device), request)
+        typer.echo(summary(result.stats), err=True)
+        if result.data is not None and write:
+            _write(file, data, result.data)
+        if diff or not (write or as_json):
+            print_diff(request.source.text, result.text if result.data is not None else request.source.text, str(file))
+        if as_json:
+            _print_json(result)
+    except KeyboardInterrupt:
+        raise EditError(f"Interrupted; {file} is unchanged.") from None
+    if result.data is None:
+        raise EditError(
+            f"The answer was cut off after {result.stats.completion_tokens} tokens, so {file} is unchanged; "
+            "raise --max-tokens or choose a model with a longer context."
+        )
+
+
+def _run(engine: Engine, request: EditRequest) -> EditResult:
+    from lookup_spec.pipeline.edit import EditProgress, edit
+
+    with watching(request.path) as show:
+        for event in edit(engine, request):
+            if not isinstance(event, EditProgress):
+                return event
+            show(event.line, event.lines, event.stats)
+    raise EditError("The edit ended without a result.")
+
+
+def _write(file: Path, before: bytes, after: bytes) -> None:
+    if after == before:
+        typer.echo(f"{file} needs no change.", err=True)
+        return
+    replace_file(file, before, after)
+    typer.echo(f"Wrote {file}.", err=True)
+
+
+def _print_json(result: EditResult) -> None:
+    sys.stdout.flush()
+    typer.echo(
+        json.dumps(
+            {
+                "text": result.text if result.data is None else result.data.decode(),
+                "finish_reason": result.finish_reason,
+                "usage": options.usage(result.stats),
+                "stats": result.stats.as_dict(),
+            },
+            ensure_ascii=False,
+        )
+    )
