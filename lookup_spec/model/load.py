@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from tokenizers import Tokenizer
 from torch import nn
 from transformers import (
     AutoConfig,
@@ -18,11 +19,13 @@ from transformers import (
 
 from lookup_spec.errors import ModelError
 from lookup_spec.model.embedded import DEFAULT, EMBEDDED, LIGHT, EmbeddedModel, assemble, is_installed
+from lookup_spec.model.gguf_checks import check_consistent
 from lookup_spec.model.gguf_convert import convert, converted_path
-from lookup_spec.model.gguf_file import file_sha256
+from lookup_spec.model.gguf_file import file_sha256, read_gguf
+from lookup_spec.model.gguf_tokenizer import gguf_tokenizer
 from lookup_spec.model.libraries import one_line, without_progress_bars
 from lookup_spec.model.placement import available_memory, choose_device, choose_dtype
-from lookup_spec.model.source import DirectorySource, EmbeddedSource, Source, resolve
+from lookup_spec.model.source import DirectorySource, EmbeddedSource, GgufSource, Source, resolve
 from lookup_spec.model.store import Progress
 from lookup_spec.model.supported import check_supported
 from lookup_spec.model.tokenizer import as_ids, check_vocabulary, declared_end_ids, load_tokenizer
@@ -78,6 +81,30 @@ def load_model(
     kind = choose_dtype(dtype, place)
     source = resolve(default_model(dtype, device) if spec is None else spec)
     return _load_directory(_directory(source, kind, progress), source.name, kind, place)
+
+
+def load_tokenizer_only(spec: str, progress: Progress | None = None) -> Tokenizer:
+    """The fast tokenizer of a model, without its weights: no conversion, and little memory.
+
+    Args:
+        spec: as for :func:`load_model`.
+        progress: as for :func:`load_model`.
+
+    Raises:
+        ModelError: the model is missing, or its tokenizer cannot be used.
+    """
+    source = resolve(spec)
+    if isinstance(source, DirectorySource):
+        tokenizer = load_tokenizer(source.path)
+    else:
+        path = (
+            source.path if isinstance(source, GgufSource) else assemble(source.model, progress or _log.info)
+        )
+        file = read_gguf(path)
+        check_consistent(file)
+        tokenizer = gguf_tokenizer(file)
+    backend: Tokenizer = tokenizer.backend_tokenizer
+    return backend
 
 
 def default_model(dtype: str = "auto", device: str = "auto") -> str:

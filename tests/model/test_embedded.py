@@ -82,7 +82,7 @@ def test_packages_are_never_imported(model: EmbeddedModel) -> None:
 def test_corrupt_parts_are_refused_and_leave_nothing(
     model: EmbeddedModel, tmp_path: Path, cache: Path, corrupt: bytes
 ) -> None:
-    """A changed, truncated or longer part fails the check, names the remedy and leaves nothing in the cache."""
+    """A changed, truncated or longer part fails the check, names the remedy and leaves no file behind."""
     part(tmp_path, 1).write_bytes(corrupt)
     with pytest.raises(ModelError, match=r"toy give .* --force-reinstall"):
         assemble(model, lambda _: None)

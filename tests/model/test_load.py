@@ -15,10 +15,10 @@ from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel, Mamb
 
 from lookup_spec.errors import ModelError
 from lookup_spec.model import load
-from lookup_spec.model.embedded import DEFAULT, LIGHT
+from lookup_spec.model.embedded import DEFAULT, EMBEDDED, LIGHT, assemble, is_installed
 from lookup_spec.model.gguf_convert import converted_path
 from lookup_spec.model.gguf_file import file_sha256
-from lookup_spec.model.load import default_model, load_model
+from lookup_spec.model.load import LoadedModel, default_model, load_model, load_tokenizer_only
 
 TWIN = twin()
 ENDS = {TWIN.token_to_id("<|im_end|>"), TWIN.token_to_id("<|endoftext|>")}
@@ -77,8 +77,8 @@ def test_one_tensor_in_the_file_is_one_in_memory(tmp_path: Path, tied: bool) -> 
     assert shared is tied
 
 
-def test_a_loaded_gguf_model_is_complete(tmp_path: Path, cache: Path) -> None:
-    """Name, end tokens, context and tokenizer come from the file; no gradients; the cache holds no leftovers."""
+def test_a_loaded_gguf_model_is_complete(tmp_path: Path) -> None:
+    """Name, end tokens, context and tokenizer come from the file; the cache holds no leftovers."""
     path = TinyGguf().write(tmp_path / "tiny.gguf")
     said: list[str] = []
     loaded = load_model(str(path), dtype="float32", device="cpu", progress=said.append)
@@ -161,7 +161,7 @@ def test_auto_reads_the_machine(directory: Path) -> None:
     assert loaded.model.device.type == loaded.device.type
 
 
-def test_gpt2_states_its_context_by_another_name(tmp_path: Path, directory: Path) -> None:
+def test_gpt2_states_its_context_by_another_name(directory: Path) -> None:
     """GPT-2's n_positions is its context length."""
     config = GPT2Config(vocab_size=TWIN.get_vocab_size(), n_positions=77, n_embd=8, n_layer=1, n_head=2)
     config.eos_token_id = config.bos_token_id = 1
@@ -177,6 +177,14 @@ def test_the_tokenizer_is_that_of_its_file(directory: Path) -> None:
     for text in ("e\u0301", "ﬁ", "  a\r\n"):
         assert tokenizer.encode(text) == TWIN.encode(text).ids
         assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def test_the_tokenizer_alone_is_the_same(tmp_path: Path, directory: Path, cache: Path) -> None:
+    """A tokenizer loaded without weights gives the same ids, and converts nothing."""
+    path = TinyGguf().write(tmp_path / "m.gguf")
+    for spec in (path, directory):
+        assert load_tokenizer_only(str(spec)).encode("a <think>\tb").ids == TWIN.encode("a <think>\tb").ids
+    assert not cache.exists()
 
 
 def test_cleaning_up_spaces_is_overridden_and_logged(
@@ -270,3 +278,61 @@ def test_the_light_model_stands_in_where_memory_is_short(
     monkeypatch.setattr(load, "available_memory", lambda _: memory)
     monkeypatch.setattr(load, "is_installed", lambda model: model.name in installed)
     assert default_model("float32", "cpu") == expected
+
+
+REAL = ["qwen2.5-coder-0.5b-instruct", "smollm2-135m-instruct"]
+
+
+@pytest.fixture
+def real_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's own cache: real models are converted once, not once a test."""
+    monkeypatch.delenv("LOOKUP_SPEC_CACHE")
+
+
+def real(name: str, dtype: str = "float32") -> LoadedModel:
+    if not is_installed(EMBEDDED[name]):
+        pytest.skip(EMBEDDED[name].install_command)
+    return load_model(name, dtype=dtype, device="cpu")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("real_cache")
+@pytest.mark.parametrize("name", REAL)
+def test_real_tokenizers_bring_back_every_text(name: str) -> None:
+    """Library sources, in every kind of line end and Unicode form, decode to themselves."""
+    tokenizer = real(name).tokenizer
+    library = Path(json.__file__).parent.parent
+    texts = [
+        (library / file).read_text(encoding="utf-8") for file in ("argparse.py", "heapq.py", "tokenize.py")
+    ]
+    texts += [texts[0].replace("\n", "\r\n"), texts[1].replace("    ", "\t"), "\ufeff" + texts[1]]
+    texts += ["🦉👩‍👩‍👧‍👦 e\u0301 é n\u0303 ñ \u1e9b\u0323", "  two  spaces\t\n\n\n", "Straße nº 7 … œuvre ﬁ"]
+    for text in texts:
+        assert tokenizer.decode(tokenizer.encode(text, split_special_tokens=True)) == text
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("real_cache")
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", REAL)
+def test_real_weights_are_those_of_transformers(name: str, dtype: str) -> None:
+    """All weights equal, bit for bit, what transformers dequantizes from the same file."""
+    loaded = real(name, dtype)
+    path = assemble(EMBEDDED[name], lambda _: None)
+    expected = AutoModelForCausalLM.from_pretrained(
+        path.parent, gguf_file=path.name, dtype=getattr(torch, dtype)
+    ).state_dict()
+    actual = loaded.model.state_dict()
+    assert actual.keys() == expected.keys()
+    assert all(torch.equal(actual[key], expected[key]) for key in expected)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("real_cache")
+@pytest.mark.parametrize("name", REAL)
+def test_real_models_end_their_turns(name: str) -> None:
+    """The ends of a turn and of a text both end an answer; the declared number of weights is right."""
+    loaded = real(name)
+    assert loaded.eos_ids == set(loaded.tokenizer.convert_tokens_to_ids(["<|im_end|>", "<|endoftext|>"]))
+    assert loaded.tokenizer.chat_template
+    assert loaded.model.num_parameters() == EMBEDDED[name].parameters
