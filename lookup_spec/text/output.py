@@ -17,8 +17,9 @@ class TextOutput:
     - ``push(token_id) -> bool``: True when this token completed a stop string; nothing is pushed after that.
     - ``take() -> str``: the text that became safe to show since the last ``take``.
     - ``finish() -> str``: the rest of the text, when the answer ended otherwise than by a stop string.
-    - ``kept_tokens -> int``: after a stop string, how many of the pushed tokens, counted from the first, the
-      text before it needs. A token that holds its last letters and the stop string's first ones is kept.
+    - ``kept_tokens -> int``: how many of the pushed tokens, counted from the first, the text that is certain so
+      far needs; those behind may yet belong to a stop string. A token that holds the last letters before a stop
+      string and its first ones is kept.
 
     All texts taken and the finish, joined, are the whole answer. They hold neither a stop string that
     completed nor anything behind it, and no half character.
@@ -70,10 +71,8 @@ class TextOutput:
 
     @property
     def kept_tokens(self) -> int:
-        """How many tokens, from the first, the text needs; all of them unless a stop string ended it."""
-        if self._scanner.stop is None or self._starts is None:
-            return self._pushed
-        return bisect_left(self._starts, self._delivered)
+        """How many of the pushed tokens, from the first, the text that is certain so far needs."""
+        return self._pushed if self._starts is None else bisect_left(self._starts, self._delivered)
 
     def _pass(self, text: str) -> None:
         if text:
