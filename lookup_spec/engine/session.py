@@ -12,7 +12,7 @@ from lookup_spec.engine.meter import Meter
 from lookup_spec.errors import ContextLengthError, InvalidRequestError
 from lookup_spec.model.cache import KVCache
 from lookup_spec.model.forward import Rows
-from lookup_spec.model.sampling import Sampler, TokenLogprobs
+from lookup_spec.model.sampling import DistributionError, Sampler, TokenLogprobs
 from lookup_spec.params import SamplingParams
 from lookup_spec.propose.prompt import Prompt
 from lookup_spec.propose.protocol import Proposer
@@ -21,6 +21,7 @@ from lookup_spec.propose.walk import walk
 from lookup_spec.stats import Stats
 
 FinishReason = Literal["stop", "length", "cancelled"]
+_NO_TOKEN = -1  # equals no node's token, so a walk ends there
 
 
 class Output(Protocol):
@@ -164,15 +165,17 @@ class Session:
         if not len(logits):
             self.cache.commit(known)
             return
-        choose = self._sampler.over(logits)
-        logprobs: list[TokenLogprobs | None] = []
-        taken = walk(self._tree, _recording(choose, logprobs))
+        choices = _Choices(self._sampler.over(logits))
+        taken = walk(self._tree, choices)
         # The token chosen after a node is the next node's own; the last one was not drafted.
         sources = [*(self._tree.sources[node] for node in taken.path[1:]), ""]
-        delivered = self._deliver(list(map(_Token, taken.tokens, sources, logprobs)))
+        # A row without a choice has no log-probabilities either, so nothing is made of it here.
+        delivered = self._deliver(list(map(_Token, taken.tokens, sources, choices.logprobs)))
         self._meter.step(self._tree.sources[1:], filter(None, sources[:delivered]), self._delivered)
         self.cache.commit([*known, *(self._known + node for node in taken.path[:delivered])])
         self._proposer.observe(taken.tokens[:delivered])
+        if choices.error is not None and not self.finished:
+            raise choices.error
 
     def cancel(self) -> None:
         """Ends the session where it stands; does nothing to a finished one."""
@@ -252,15 +255,26 @@ class Session:
         self._meter.end()
 
 
-def _recording(
-    choose: Callable[[int], tuple[int, TokenLogprobs | None]], logprobs: list[TokenLogprobs | None]
-) -> Callable[[int], int]:
-    def pick(node: int) -> int:
-        token, logprob = choose(node)
-        logprobs.append(logprob)
-        return token
+class _Choices:
+    """Chooses for one walk and keeps what else the chooser says.
 
-    return pick
+    A row from which nothing can be chosen ends the walk rather than breaking it off: what was chosen before that
+    row counts as it would have in plain decoding, which might never have come to it.
+    """
+
+    def __init__(self, choose: Callable[[int], tuple[int, TokenLogprobs | None]]) -> None:
+        self._choose = choose
+        self.logprobs: list[TokenLogprobs | None] = []
+        self.error: DistributionError | None = None
+
+    def __call__(self, node: int) -> int:
+        try:
+            token, logprobs = self._choose(node)
+        except DistributionError as error:
+            self.error = error
+            return _NO_TOKEN
+        self.logprobs.append(logprobs)
+        return token
 
 
 def _check_prompt(prompt: Prompt, context_length: int, vocab_size: int) -> None:
