@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lookup_spec.engine.session import Session
-from lookup_spec.model.forward import PackedModel
+from lookup_spec.model.forward import PackedModel, Rows
 
 
 class Runner:
@@ -48,16 +48,23 @@ class Runner:
         """
         self._sessions = [session for session in self._sessions if not session.finished]
         running = self._sessions[: self._max_sessions]
-        if not running:
-            return ()
+        batch: list[Rows] = []
+        asked: list[Session] = []
+        for session in running:
+            try:
+                batch.append(session.rows(self._max_draft_tokens, self._prefill_chunk))
+                asked.append(session)
+            except Exception as error:  # noqa: BLE001 - its proposer failed; the neighbours go on
+                session.fail(error)
+        if not asked:
+            return running
         try:
-            batch = [session.rows(self._max_draft_tokens, self._prefill_chunk) for session in running]
             logits = self._model.forward(batch)
         except Exception as error:  # noqa: BLE001 - whatever it was, no session may wait for ever
-            for session in running:
+            for session in asked:
                 session.fail(error)
             return running
-        for session, rows in zip(running, logits):
+        for session, rows in zip(asked, logits):
             try:
                 session.advance(rows)
             except Exception as error:  # noqa: BLE001 - the neighbours go on
