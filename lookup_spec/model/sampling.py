@@ -135,7 +135,8 @@ class Sampler:
         return logits
 
     def _sample(self, logits: Tensor) -> int:
-        ids, log_p = _filtered(logits / self._params.temperature, self._params)
+        # The likeliest becomes 0 first: at any temperature above 0, however small, it stays a number.
+        ids, log_p = _filtered((logits - logits.max()) / self._params.temperature, self._params)
         noise = _exponentials(self._seed, len(self._text), logits.shape[0])
         return int(ids[np.argmax(log_p - np.log(noise[ids]))])
 
