@@ -1,0 +1,1 @@
+"""Stand-ins and tiny models shared by the tests."""
