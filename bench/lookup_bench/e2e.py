@@ -1,0 +1,203 @@
+"""End to end: the same weights and prompts through several decoders, interleaved, in one run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Protocol
+
+import torch
+from transformers import PreTrainedModel, StoppingCriteria, StoppingCriteriaList
+
+from lookup_bench.tasks import Task
+from lookup_spec.pipeline.engine import Engine
+from lookup_spec.propose.prompt import Prompt, Span
+from lookup_spec.text.edit_prompt import edit_prompt
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one run of one task gave.
+
+    Attributes:
+        token_ids: the answer, without an end token.
+        decode_seconds: from the first forward that chose tokens to the last.
+        decode_tokens: tokens chosen in that time.
+        forward_passes: forwards that chose tokens.
+    """
+
+    token_ids: tuple[int, ...]
+    decode_seconds: float
+    decode_tokens: int
+    forward_passes: int
+
+
+class System(Protocol):
+    """A way to decode."""
+
+    name: str
+
+    def run(self, prompt: Prompt, max_tokens: int) -> Answer:
+        """Answers greedily."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """This library.
+
+    Args:
+        engine: the loaded model.
+        speculation: false for its own plain decoding.
+    """
+
+    engine: Engine
+    speculation: bool
+    name: str
+
+    def run(self, prompt: Prompt, max_tokens: int) -> Answer:
+        result = self.engine.generate(prompt, max_tokens=max_tokens, speculation=self.speculation)
+        stats = result.stats
+        return Answer(result.token_ids, stats.decode_seconds, stats.decode_tokens, stats.forward_passes)
+
+
+class _Clock(StoppingCriteria):
+    """Notes when the first and the last tokens came; never stops anything."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[float, int]] = []
+
+    def __call__(self, input_ids: torch.Tensor, scores: Any, **_: Any) -> Any:  # noqa: ARG002 - their signature
+        self.steps.append((time.perf_counter(), input_ids.shape[1]))
+        return torch.zeros(input_ids.shape[0], dtype=torch.bool, device=input_ids.device)
+
+
+@dataclass(frozen=True, slots=True)
+class Transformers:
+    """``generate`` of the transformers library.
+
+    Args:
+        model: the same weights, with that library's own attention.
+        end_ids: the model's end tokens.
+        lookup: ``prompt_lookup_num_tokens``; None for plain decoding.
+    """
+
+    model: PreTrainedModel
+    end_ids: frozenset[int]
+    lookup: int | None
+    name: str
+
+    def run(self, prompt: Prompt, max_tokens: int) -> Answer:
+        ids = torch.tensor([prompt.ids], device=self.model.device)
+        clock = _Clock()
+        output = self.model.generate(  # type: ignore[operator]  # their method is not typed
+            ids,
+            attention_mask=torch.ones_like(ids),
+            max_new_tokens=max_tokens,
+            do_sample=False,
+            eos_token_id=sorted(self.end_ids),
+            pad_token_id=min(self.end_ids),
+            prompt_lookup_num_tokens=self.lookup,
+            repetition_penalty=1.0,
+            stopping_criteria=StoppingCriteriaList([clock]),
+        )
+        tokens = output[0, ids.shape[1] :].tolist()
+        end = next((n for n, token in enumerate(tokens) if token in self.end_ids), len(tokens))
+        (first, start), (last, stop) = clock.steps[0], clock.steps[-1]
+        return Answer(tuple(tokens[:end]), last - first, stop - start, len(clock.steps))
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One system on one task, medians over the rounds.
+
+    Attributes:
+        task: its name.
+        system: its name.
+        tokens: length of the answer.
+        tokens_per_second: in the decode phase.
+        tokens_per_forward: over the whole answer.
+        speedup: over the first system that ran.
+        equal: the answer is the first system's.
+        first_difference: index of the first token that differs; None if equal.
+    """
+
+    task: str
+    system: str
+    tokens: int
+    tokens_per_second: float
+    tokens_per_forward: float
+    speedup: float
+    equal: bool
+    first_difference: int | None
+
+
+def compare(
+    systems: Sequence[System],
+    tasks: Sequence[Task],
+    engine: Engine,
+    rounds: int,
+    told: Callable[[str], None],
+) -> list[Row]:
+    """Runs every task through every system, one after the other in each round.
+
+    Args:
+        systems: the first is what the others are compared with.
+        tasks: what to do.
+        engine: makes the prompts.
+        rounds: how often; one more, not counted, warms up.
+        told: hears which task runs.
+    """
+    rows: list[Row] = []
+    for task in tasks:
+        prompt = prompt_of(engine, task)
+        runs: dict[str, list[Answer]] = {system.name: [] for system in systems}
+        for number in range(rounds + 1):
+            told(f"{task.name}, round {number} of {rounds}")
+            for system in systems:
+                answer = system.run(prompt, task.max_tokens if number else min(task.max_tokens, 32))
+                if number:
+                    runs[system.name].append(answer)
+        rows += _rows(task, runs)
+    return rows
+
+
+def prompt_of(engine: Engine, task: Task) -> Prompt:
+    """The prompt that the product itself would send for a task."""
+    if not task.text:
+        return Prompt(engine.template.encode([{"role": "user", "content": task.instruction}]).ids)
+    encoded = edit_prompt(task.text, task.instruction, task.path).encode(engine.template)
+    return Prompt(encoded.ids, tuple(Span(*span, "base") for span in encoded.spans if span))
+
+
+def _rows(task: Task, runs: dict[str, list[Answer]]) -> list[Row]:
+    rates = {
+        name: median(answer.decode_tokens / max(answer.decode_seconds, 1e-9) for answer in answers)
+        for name, answers in runs.items()
+    }
+    first = next(iter(runs))
+    expected = runs[first][0].token_ids
+    rows = []
+    for name, answers in runs.items():
+        ids = answers[0].token_ids
+        rows.append(
+            Row(
+                task.name,
+                name,
+                len(ids),
+                rates[name],
+                len(ids) / max(answers[0].forward_passes, 1),
+                rates[name] / rates[first],
+                ids == expected,
+                _difference(ids, expected),
+            )
+        )
+    return rows
+
+
+def _difference(ids: Sequence[int], expected: Sequence[int]) -> int | None:
+    if ids == expected:
+        return None
+    pairs = zip(ids, expected)
+    return next((n for n, (one, other) in enumerate(pairs) if one != other), min(len(ids), len(expected)))

@@ -1,0 +1,99 @@
+"""Work for the end-to-end benchmark: real files that any Python has, and what to do with them."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lookup_spec.errors import LookupSpecError
+
+
+class TaskError(LookupSpecError):
+    """A task file that cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One request.
+
+    Attributes:
+        name: in the table.
+        text: the file; empty for a plain question.
+        instruction: what to do with it, or the question.
+        path: the file's name.
+        max_tokens: most tokens of the answer.
+    """
+
+    name: str
+    text: str
+    instruction: str
+    path: str = ""
+    max_tokens: int = 2048
+
+
+# Modules of the standard library with 40 to 170 lines: anyone can rebuild these tasks.
+_DEFAULT = (
+    ("rename", "bisect", "Rename the parameter x to item in every function."),
+    ("type hints", "colorsys", "Add type hints to the parameters and results of all functions."),
+    ("docstrings", "keyword", "Add a one-line docstring in front of iskeyword and one in front of issoftkeyword."),
+    ("bug fix", "sched", "In run(), rename the local variable pop to next_event_pop and keep everything else."),
+)
+
+
+def default_tasks() -> list[Task]:
+    """The tasks on the standard library, and one question without a file."""
+    tasks = [
+        Task(name, _source(module), instruction, f"{module}.py") for name, module, instruction in _DEFAULT
+    ]
+    question = "Write a Python class for a priority queue with push, pop and peek, with docstrings and a short example."
+    return [*tasks, Task("free text", "", question, max_tokens=300)]
+
+
+def read_tasks(path: Path) -> list[Task]:
+    """Tasks from JSON Lines: ``name``, ``instruction``, and ``file`` (a path), ``module`` or ``text``.
+
+    Raises:
+        TaskError: the file cannot be read, or a line is no task.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise TaskError(f"Cannot read tasks from {path}: {error}.") from error
+    tasks = [_task(line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
+    if not tasks:
+        raise TaskError(f"{path} holds no tasks; give one JSON object a line.")
+    return tasks
+
+
+def _task(line: str, where: str) -> Task:
+    try:
+        record = json.loads(line)
+        name, instruction = str(record["name"]), str(record["instruction"])
+        text, path = _text(record)
+        return Task(name, text, instruction, path, int(record.get("max_tokens", 2048)))
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        raise TaskError(f"{where}: not a task ({error!r}); give name, instruction and file, module or text.") from error
+
+
+def _text(record: dict[str, str]) -> tuple[str, str]:
+    if "module" in record:
+        return _source(record["module"]), f"{record['module']}.py"
+    if "file" in record:
+        return Path(record["file"]).read_text(encoding="utf-8"), Path(record["file"]).name
+    return record.get("text", ""), record.get("path", "")
+
+
+def _source(module: str) -> str:
+    spec: object = importlib.util.find_spec(module)
+    origin = getattr(spec, "origin", None)
+    if not isinstance(origin, str) or not origin.endswith(".py"):
+        raise TaskError(f"This Python has no module {module} with a source file; give other tasks with --tasks.")
+    return Path(origin).read_text(encoding="utf-8")
+
+
+def names(tasks: Sequence[Task]) -> list[str]:
+    """Their names, in order."""
+    return [task.name for task in tasks]
