@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 
-import click
 import typer
 
 from lookup_spec._version import __version__
@@ -48,19 +47,11 @@ def _options(
 def main() -> None:
     """Runs the command line; every foreseen failure is one sentence on stderr and a non-zero exit."""
     try:
-        code = app(standalone_mode=False)
+        app()
     except LookupSpecError as error:
         _fail(str(error), 1)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    except (KeyboardInterrupt, click.Abort):
+    except KeyboardInterrupt:
         _fail("Interrupted.", 130)
-    except BrokenPipeError:
-        # Whoever read our output has gone; there is nobody left to tell.
-        sys.stderr.close()
-        sys.exit(141)
-    sys.exit(code if isinstance(code, int) else 0)
 
 
 def _fail(message: str, code: int) -> None:

@@ -30,6 +30,9 @@ class EditRequest:
         path: the file's name, shown to the model.
         params: how to choose tokens; without ``max_tokens``, twice the file's length and 1,024 tokens more.
         speculation: false decodes one token at a time.
+
+    Raises:
+        EditError: the file is empty, or there is no instruction.
     """
 
     source: SourceText
@@ -37,6 +40,12 @@ class EditRequest:
     path: str = ""
     params: SamplingParams = SamplingParams()
     speculation: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.source.text.strip():
+            raise EditError(f"{self.path or 'The file'} is empty, so there is nothing to edit.")
+        if not self.instruction.strip():
+            raise EditError("The instruction is empty; say what to change.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +87,16 @@ def edit(engine: Engine, request: EditRequest) -> Iterator[EditProgress | EditRe
     """Rewrites a file. Yields progress and, last, the result; closing the iterator stops the work.
 
     Raises:
-        EditError: the file is empty, does not fit the model, or the answer cannot safely replace it.
+        EditError: the file does not fit the model, or the answer cannot safely replace it.
     """
-    base = request.source.text
-    if not base.strip():
-        raise EditError("The file is empty, so there is nothing to edit.")
-    question = edit_prompt(base, request.instruction, request.path)
+    question = edit_prompt(request.source.text, request.instruction, request.path)
     encoded = question.encode(engine.template)
     [span] = encoded.spans
     spans = () if span is None else (Span(*span, "base"),)
     prompt = Prompt(encoded.ids, spans)
     params = _bounded(request.params, prompt, engine.context_length)
     session = engine.submit(prompt, params, speculation=request.speculation)
-    reader, progress = question.reader(), LineProgress(base)
+    reader, progress = question.reader(), LineProgress(request.source.text)
     text: list[str] = []
     for piece in engine.follow(session):
         text.append(reader.push(piece.text))
