@@ -25,6 +25,8 @@ _END_MARKS = frozenset({
 })  # fmt: skip
 """Control tokens that end a turn or a text. The file names one end token; chat models often have two."""
 
+_SPACE = "▁"
+
 _CONTRACTIONS = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _TAIL = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 _QWEN2 = rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}|{_TAIL}"
@@ -144,7 +146,13 @@ def _add_whole_tokens(file: GgufFile, tokenizer: Tokenizer) -> None:
         if kind in (CONTROL, USER_DEFINED) and index not in present:
             special = kind == CONTROL
             add = tokenizer.add_special_tokens if special else tokenizer.add_tokens
-            add([AddedToken(text, normalized=False, special=special)])
+            add([AddedToken(_spelling(tokenizer, text, index), normalized=False, special=special)])
+
+
+def _spelling(tokenizer: Tokenizer, text: str, index: int) -> str:
+    """How the rebuilt vocabulary spells a token: SentencePiece has another sign for the space."""
+    respelled = text.replace(" ", _SPACE)
+    return respelled if tokenizer.token_to_id(respelled) == index else text
 
 
 def _framing(file: GgufFile) -> processors.PostProcessor:
@@ -166,7 +174,7 @@ def _check_ids(file: GgufFile, tokenizer: PreTrainedTokenizerFast) -> None:
     for index, (text, kind) in enumerate(zip(file.tokens, file.token_types, strict=True)):
         if kind not in (CONTROL, USER_DEFINED):
             continue
-        rebuilt = tokenizer.convert_tokens_to_ids(text)
+        rebuilt = tokenizer.convert_tokens_to_ids(_spelling(tokenizer.backend_tokenizer, text, index))
         if rebuilt != index:
             raise ModelError(
                 f"{file.path}: tokenizer.ggml.tokens has {text!r} at {index}, but the rebuilt tokenizer "
