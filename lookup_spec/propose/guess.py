@@ -6,28 +6,41 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
+LONGEST = 40
+"""Matches are not compared further back than this: longer ones are no better."""
+
 
 class Kind(IntEnum):
-    """Why the text may go on from a place."""
+    """Why the text may go on from a place. "Base" is the text that the answer is expected to follow."""
 
-    CONTINUE = 0
+    START = 0
+    """Nothing is written yet: the answer begins like the base, or with what stands right before it."""
+    CONTINUE = 1
     """At the cursor: the answer follows the base."""
-    INSERT = 1
+    INSERT = 2
     """Something was inserted; the base goes on where it was left."""
-    SUBSTITUTE = 2
+    SUBSTITUTE = 3
     """As many tokens of the base were replaced as were written since it was left."""
-    SKIP = 3
+    SKIP = 4
     """One token of the base was replaced by all that was written since it was left."""
-    NEAR = 4
+    RETURN = 5
+    """Where the base was left some time ago; other places were tried since."""
+    NEAR = 6
     """The latest tokens stand in the base a little after the cursor."""
-    AHEAD = 5
+    RESUME = 7
+    """… a little after a place where the base was left some time ago."""
+    AHEAD = 8
     """… far after the cursor."""
-    BEHIND = 6
+    BEHIND = 9
     """… before the cursor."""
-    ELSEWHERE = 7
+    ELSEWHERE = 10
     """… outside the base."""
-    ANSWER = 8
+    ANSWER = 11
     """… in the answer so far."""
+    RENAMED = 12
+    """A name that was changed elsewhere, or whose change was announced, changes here, too."""
+    KEPT = 13
+    """… does not."""
 
 
 class Guess(NamedTuple):
@@ -46,3 +59,16 @@ class Guess(NamedTuple):
     place: int
     length: int
     detail: int
+
+    @property
+    def token(self) -> int:
+        """The first guessed token."""
+        return self.text[self.place]
+
+
+def matched(known: Sequence[int], text: Sequence[int], place: int) -> int:
+    """How many of the latest tokens of ``known`` stand right before ``text[place]``, counted up to ``LONGEST``."""
+    length, most = 0, min(LONGEST, place, len(known))
+    while length < most and text[place - 1 - length] == known[-1 - length]:
+        length += 1
+    return length

@@ -66,6 +66,16 @@ class Hazards:
             counts[0] += came
             counts[1] += 1.0
 
+    def count_further(self, guess: Guess, depth: int, missed: bool) -> None:
+        """Takes in that ``depth`` tokens of a chain came, at least one, and whether the next did not."""
+        rows = self.further(guess.kind, guess.length)
+        for place in range(1, min(depth, len(DEPTH_BUCKETS))):
+            row = rows[DEPTH_BUCKETS[place]]
+            row[0] += 1.0
+            row[1] += 1.0
+        if missed:
+            rows[depth_bucket(depth)][1] += 1.0
+
     def _first_counts(self, guess: Guess) -> list[float]:
         key = (guess.kind, length_bucket(guess.length), guess.detail)
         counts = self._first.get(key)
@@ -82,8 +92,10 @@ class Hazards:
 
 
 def _prior(guess: Guess) -> float:
-    if guess.kind == Kind.CONTINUE:
+    if guess.kind in (Kind.CONTINUE, Kind.RENAMED):
         return 0.9
+    if guess.kind == Kind.KEPT:
+        return 0.1
     if guess.kind in (Kind.INSERT, Kind.SUBSTITUTE, Kind.SKIP):
         return 0.1 + 0.05 * min(guess.length, 8)
     return min(0.95, 0.15 + 0.1 * guess.length)

@@ -2,202 +2,189 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
+from lookup_spec.propose.base import Base
 from lookup_spec.propose.grow import grow, rank
 from lookup_spec.propose.guess import Guess, Kind
-from lookup_spec.propose.hazard import DEPTH_BUCKETS, Hazards
-from lookup_spec.propose.prompt import Prompt
-from lookup_spec.propose.segment import MAX_NGRAM, Segment
+from lookup_spec.propose.hazard import Hazards
+from lookup_spec.propose.index import Index
+from lookup_spec.propose.prompt import Prompt, Span
+from lookup_spec.propose.rename import Retokenizer
 from lookup_spec.propose.store import SegmentStore
-from lookup_spec.propose.tail import Tail, first
 from lookup_spec.propose.tree import DraftTree
 
-_FLOOR = 0.02
-_ENOUGH = 16
-_SCAN = 24
-_NEAR = 64
+DEFAULT_FLOOR = 0.02
+
+_SURE = 32
 _FAR_MATCH = 5
-_LONGEST = 40
+_RECENT = 64
+_LONGEST_MESSAGE = 512
 
 
 class LookupProposer:
-    """Follows the base through its changes and looks elsewhere where that fails.
+    """Follows the base through its changes, and looks elsewhere where that fails.
+
+    The base is what the answer is expected to follow: the prompt's prediction if it has one, else its first span of
+    kind ``"base"``, else the whole prompt.
 
     Args:
         store: where segments are kept between requests; None indexes each prompt anew.
         tenant: whose segments may be used.
-        hazards: counts to start from and to add to; may be shared between requests.
+        hazards: counts to start from and to add to; may be shared between requests. None starts from those that come
+            with the package.
+        retokenizer: knows the tokenizer; None proposes no renames.
         floor: nodes of less estimated path probability are not drafted.
     """
 
     def __init__(
         self,
         store: SegmentStore | None = None,
+        *,
         tenant: str = "",
         hazards: Hazards | None = None,
-        floor: float = _FLOOR,
+        retokenizer: Retokenizer | None = None,
+        floor: float = DEFAULT_FLOOR,
     ) -> None:
         self._store = store if store is not None else SegmentStore(max_bytes=0)
         self._tenant = tenant
         self._hazards = hazards if hazards is not None else Hazards()
+        self._retokenizer = retokenizer
         self._floor = floor
 
     def begin(self, prompt: Prompt) -> None:
         self._text = list(prompt.ids)
-        self._tail, self._answer_start = Tail(), len(prompt.ids)
-        base = next((span for span in prompt.spans if span.kind == "base"), None)
-        self._low, self._high = (base.start, base.end) if base else (0, len(prompt.ids))
-        self._segments: list[tuple[Sequence[int], int, Segment]] = []
-        cuts = sorted(
-            {0, len(prompt.ids), *(edge for span in prompt.spans for edge in (span.start, span.end))}
-        )
-        for start, end in zip(cuts, cuts[1:]):
-            self._segments.append((self._text, start, self._store.get(self._tenant, prompt.ids[start:end])))
+        self._start = len(prompt.ids)
+        span = next((span for span in prompt.spans if span.kind == "base"), Span(0, len(prompt.ids), "base"))
+        prediction = next((item.ids for item in prompt.references if item.kind == "prediction"), None)
+        if prediction is None:
+            self._base = Base(prompt.ids, span.start, span.end, self._retokenizer)
+            segment, offset = self._segment(prompt.ids[span.start : span.end]), span.start
+        else:
+            self._base = Base(prediction, 0, len(prediction), self._retokenizer)
+            segment, offset = self._segment(prediction), 0
+        self._index = Index(self._text, self._base, segment, offset)
+        # The base stands in the prediction, too, and need not be looked up twice.
+        for start, end in _around(prompt, span):
+            self._index.add(prompt.ids, start, self._segment(prompt.ids[start:end]))
         for reference in prompt.references:
-            self._segments.append((reference.ids, 0, self._store.get(self._tenant, reference.ids)))
-        self._cursor, self._gap, self._run = self._low, 0, 0
+            if reference.ids is not prediction:
+                self._index.add(reference.ids, 0, self._segment(reference.ids))
+        for start, end in _messages(prompt):
+            self._base.announce(prompt.ids[start:end])
         self._ranked: list[tuple[float, Guess]] | None = None
+
+    def _segment(self, ids: tuple[int, ...]):
+        return self._store.get(self._tenant, ids)
 
     def propose(self, limit: int) -> DraftTree:
         if limit <= 0:
             return DraftTree.root(self._text[-1])
-        return grow(self._text[-1], self._guesses(), self._hazards, limit, self._floor)
+        return grow(self._text[-1], self._guesses(), self._base, self._hazards, limit, self._floor)
 
     def observe(self, ids: Sequence[int]) -> None:
         if not ids:
             return
         ids = list(ids)
-        self._learn(ids)
-        self._tail.extend(ids)
+        hit = self._count_first(ids[0])
         self._text.extend(ids)
+        if hit is None:
+            self._base.leave(len(ids))
+        else:
+            self._go_on(hit, ids)
         self._ranked = None
 
     def _guesses(self) -> list[tuple[float, Guess]]:
         if self._ranked is None:
-            found: dict[int, Guess] = {}
-            for guess in (*self._at_cursor(), *self._matching()):
+            best: dict[int, tuple[float, Guess]] = {}
+            for guess in self._all_guesses():
+                probability = self._hazards.first(guess)
                 token = guess.text[guess.place]
-                rival = found.get(token)
-                if rival is None or self._hazards.first(rival) < self._hazards.first(guess):
-                    found[token] = guess
-            self._ranked = rank(list(found.values()), self._hazards)
+                rival = best.get(token)
+                if rival is None or rival[0] < probability:
+                    best[token] = (probability, guess)
+            self._ranked = rank([guess for _, guess in best.values()], self._hazards)
         return self._ranked
 
-    def _matched(self, text: Sequence[int], place: int) -> int:
-        known = self._text
-        length, most = 0, min(_LONGEST, place)
-        while length < most and text[place - 1 - length] == known[-1 - length]:
-            length += 1
-        return length
+    def _all_guesses(self) -> list[Guess]:
+        if len(self._text) == self._start:
+            return self._base.first_guesses()
+        guesses = self._base.guesses(self._text)
+        # In a long copy nothing else comes near, and looking would be the greater part of the work.
+        if self._base.gap == 0 and self._base.run >= _SURE:
+            return guesses
+        return guesses + self._index.guesses()
 
-    def _at_cursor(self) -> list[Guess]:
-        text, cursor, gap = self._text, self._cursor, self._gap
-        if gap == 0:
-            return [Guess(Kind.CONTINUE, text, cursor, self._run, 0)] if cursor < len(text) else []
-        kinds = [(Kind.INSERT, cursor)]
-        if gap <= 16:
-            kinds.append((Kind.SUBSTITUTE, cursor + gap))
-        if gap > 1:
-            kinds.append((Kind.SKIP, cursor + 1))
-        detail = _gap_bucket(gap)
-        return [
-            Guess(kind, text, place, self._matched(text, place), detail)
-            for kind, place in kinds
-            if place < len(text)
-        ]
-
-    def _matching(self) -> list[Guess]:
-        levels: dict[int, list[tuple[Kind, Sequence[int], int]]] = {}
-        latest = self._text[-MAX_NGRAM:]
-        for text, offset, segment in self._segments:
-            in_base = text is self._text and offset == self._low
-            for number, match in enumerate(segment.matches(latest)):
-                if in_base:
-                    places = match.around(self._cursor - offset, _SCAN // 3, _SCAN - _SCAN // 3)
-                else:
-                    places = match.positions[max(match.start, match.end - _SCAN // 2) : match.end]
-                for place in places:
-                    kind = self._kind(place + offset) if in_base else Kind.ELSEWHERE
-                    length = match.length if number else self._matched(text, place + offset)
-                    levels.setdefault(length, []).append((kind, text, place + offset))
-        for place in {*first(self._tail.pair_places(), 8), *first(self._tail.places(), 8)}:
-            place += self._answer_start
-            levels.setdefault(self._matched(self._text, place), []).append((Kind.ANSWER, self._text, place))
-        return list(self._most_likely(levels))
-
-    def _kind(self, place: int) -> Kind:
-        if place <= self._cursor:
-            return Kind.BEHIND
-        return Kind.NEAR if place - self._cursor < _NEAR else Kind.AHEAD
-
-    def _most_likely(self, levels: dict[int, list[tuple[Kind, Sequence[int], int]]]) -> list[Guess]:
-        found: list[Guess] = []
-        tokens: set[int] = set()
-        for length in sorted(levels, reverse=True):
-            if len(tokens) >= _ENOUGH:
-                break
-            places = [entry for entry in levels[length] if entry[2] < len(entry[1])]
-            counts = Counter(text[place] for _, text, place in places)
-            for kind, text, place in places:
-                found.append(Guess(kind, text, place, length, _share(counts[text[place]], len(places))))
-            tokens.update(counts)
-        return found
-
-    def _learn(self, ids: list[int]) -> None:
-        hazards, ranked = self._hazards, self._guesses()
+    def _count_first(self, token: int) -> Guess | None:
+        """Counts which guesses were right; gives the one that was."""
+        hazards = self._hazards
         hit: Guess | None = None
-        alone = [(hazards.first(guess), guess) for _, guess in ranked]
+        alone = [(hazards.first(guess), guess) for _, guess in self._guesses()]
         for place, (probability, guess) in enumerate(alone):
-            came = guess.text[guess.place] == ids[0]
+            came = guess.text[guess.place] == token
             hazards.count_first(guess, came)
             if hit is None:
                 hazards.count_ranked(place, probability, came)
             if came:
                 hit = guess
-        if hit is None:
-            self._gap, self._run = self._gap + len(ids), 0
-            return
-        depth = self._count_chain(hit, ids)
-        self._move(hit, depth, len(ids))
+        return hit
 
-    def _count_chain(self, guess: Guess, ids: list[int]) -> int:
-        counts = self._hazards.further(guess.kind, guess.length)
-        depth = 1
-        for token, guessed in zip(ids[1:], guess.text[guess.place + 1 : guess.place + len(ids)]):
-            row = counts[DEPTH_BUCKETS[min(depth, len(DEPTH_BUCKETS) - 1)]]
-            row[1] += 1.0
-            if token != guessed:
+    def _go_on(self, guess: Guess, ids: list[int]) -> None:
+        """Counts how far guesses were right, and moves the base's cursor along."""
+        base = self._base
+        done = 0
+        while True:
+            if guess.kind in (Kind.RENAMED, Kind.KEPT):
+                base.tally(base.cursor, guess.kind == Kind.RENAMED)
+            fork = base.next_fork(guess.text, guess.place + 1)
+            most = min(len(ids) - done, len(guess.text) - guess.place, fork - guess.place)
+            depth = _common(guess.text[guess.place : guess.place + most], ids[done : done + most])
+            self._hazards.count_further(guess, depth, missed=depth < most)
+            done += depth
+            self._move(guess, depth, len(ids) - done)
+            if done == len(ids) or guess.place + depth != fork or base.cursor != fork:
                 break
-            row[0] += 1.0
-            depth += 1
-        return depth
+            branches = base.branches(fork)
+            for branch in branches:
+                self._hazards.count_first(branch, branch.text[branch.place] == ids[done])
+            taken = [branch for branch in branches if branch.text[branch.place] == ids[done]]
+            if not taken:
+                break
+            guess = taken[0]
+        base.leave(len(ids) - done)
+        base.revise()
 
-    def _move(self, guess: Guess, depth: int, count: int) -> None:
-        in_base = guess.text is self._text and self._low <= guess.place <= self._high
-        far = guess.kind in (Kind.BEHIND, Kind.AHEAD)
-        if not in_base or (far and guess.length + depth < _FAR_MATCH):
-            self._gap, self._run = self._gap + count, 0
-            return
-        before = self._run if guess.kind == Kind.CONTINUE else guess.length
-        self._cursor, self._gap = guess.place + depth, count - depth
-        self._run = before + depth if self._gap == 0 else 0
+    def _move(self, guess: Guess, depth: int, left: int) -> None:
+        base = self._base
+        far = guess.kind in (Kind.BEHIND, Kind.AHEAD) and guess.length + depth < _FAR_MATCH
+        if guess.kind in (Kind.CONTINUE, Kind.RENAMED):
+            base.follow(depth)
+        elif guess.kind == Kind.KEPT:
+            base.keep(guess.place + depth, depth)
+        elif guess.text is base.ids and not far:
+            end = len(self._text) - left
+            base.jump(guess.place + depth, guess.length, depth, self._text[max(0, end - _RECENT) : end])
+        else:
+            base.leave(depth)
 
 
-def _gap_bucket(gap: int) -> int:
-    for bucket, most in enumerate((1, 2, 3, 5, 9, 29)):
-        if gap <= most:
-            return bucket
-    return 6
+def _common(one: Sequence[int], other: Sequence[int]) -> int:
+    """Length of the common head of two equally long sequences."""
+    if list(one) == list(other):
+        return len(one)
+    return next(place for place, (left, right) in enumerate(zip(one, other)) if left != right)
 
 
-def _share(count: int, of: int) -> int:
-    """Bucket of the share that one token has among the places of one matched length."""
-    if of <= 3:
-        return 7 if of == 1 else 7 + count
-    share = count / of
-    for bucket, most in enumerate((0.1, 0.2, 0.35, 0.5, 0.75, 0.999)):
-        if share < most:
-            return bucket
-    return 6
+def _around(prompt: Prompt, span: Span) -> list[tuple[int, int]]:
+    """The prompt's stretches other than ``span``, cut at the edges of its spans."""
+    edges = {0, len(prompt.ids), *(edge for item in prompt.spans for edge in (item.start, item.end))}
+    cuts = sorted({*edges, span.start, span.end})
+    return [(start, end) for start, end in zip(cuts, cuts[1:]) if start != span.start]
+
+
+def _messages(prompt: Prompt) -> list[tuple[int, int]]:
+    """The short stretches of the prompt that are no documents: among them, what is asked for."""
+    edges = [0, *(edge for span in prompt.spans for edge in (span.start, span.end)), len(prompt.ids)]
+    return [
+        (start, end) for start, end in zip(edges[::2], edges[1::2]) if start < end <= start + _LONGEST_MESSAGE
+    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import ahocorasick
 import numpy as np
@@ -19,8 +19,7 @@ _NODE_BYTES = 64  # an automaton node with its allocator's overhead
 _TOKEN_BYTES = 36  # one slot of a tuple and one int object
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(NamedTuple):
     """Where one n-gram ends: ``positions[start:end]``, ascending, each the index of the token that follows it."""
 
     length: int
@@ -28,13 +27,14 @@ class Match:
     start: int
     end: int
 
-    def __len__(self) -> int:
-        return self.end - self.start
-
     def around(self, pivot: int, before: int, after: int) -> array[int]:
         """At most ``before`` positions below ``pivot`` and ``after`` from it on, those nearest to it."""
         middle = bisect_left(self.positions, pivot, self.start, self.end)
         return self.positions[max(self.start, middle - before) : min(self.end, middle + after)]
+
+    def latest(self, count: int) -> array[int]:
+        """The last ``count`` positions."""
+        return self.positions[max(self.start, self.end - count) : self.end]
 
 
 class Segment:
@@ -43,7 +43,7 @@ class Segment:
     An n-gram is a key only if the n-gram without its first token stands in more than one place: past that point
     the place is known and a longer key adds nothing. So a text has at most ``MAX_NGRAM`` keys a token, one of
     64,000 equal tokens has eight, and ordinary code about two a token. Keys are closed under dropping the first
-    token, so the automaton, fed the latest tokens, reports every key that ends there, longest first.
+    token, so the automaton reports every key that the text read so far ends with, longest first.
 
     Safe to share between threads: nothing changes after construction, and every search has its own iterator.
 
@@ -105,19 +105,41 @@ class Segment:
         self._starts.frombytes((np.r_[first[1:], len(places)] + offset).astype(np.int32).tobytes())
         self._lengths.frombytes(bytes([n]) * len(first))
 
-    def matches(self, latest: Sequence[int]) -> list[Match]:
-        """The indexed n-grams that ``latest`` ends with, longest first.
+    def search(self) -> Search:
+        """A search of one's own, from the empty text on."""
+        return Search(self._automaton, self._lengths, self._starts, self._positions)
 
-        Args:
-            latest: the tokens known so far; the last ``MAX_NGRAM`` of them count.
+
+class Search:
+    """Which n-grams of a segment a growing text ends with. Not for several threads."""
+
+    __slots__ = ("_fed", "_groups", "_iterator", "_lengths", "_positions", "_starts")
+
+    def __init__(
+        self, automaton: ahocorasick.Automaton, lengths: array[int], starts: array[int], positions: array[int]
+    ) -> None:
+        self._iterator = automaton.iter(()) if len(lengths) else None
+        self._lengths, self._starts, self._positions = lengths, starts, positions
+        self._fed = 0
+        self._groups: list[int] = []
+
+    def feed(self, ids: Sequence[int]) -> None:
+        """Takes in what comes next in the text.
+
+        The automaton's state depends on the last ``MAX_NGRAM`` tokens only, so a long run costs no more than these.
         """
-        if not len(self._lengths):
-            return []
-        latest = tuple(latest[-MAX_NGRAM:])
-        last = len(latest) - 1
+        if self._iterator is None or not ids:
+            return
+        if len(ids) >= MAX_NGRAM:
+            self._iterator.set(tuple(ids[-MAX_NGRAM:]), True)
+            self._fed = MAX_NGRAM
+        else:
+            self._iterator.set(tuple(ids), False)
+            self._fed += len(ids)
+        last = self._fed - 1
+        self._groups = [group for end, group in self._iterator if end == last]
+
+    def matches(self) -> list[Match]:
+        """The indexed n-grams that the text ends with, longest first."""
         starts, lengths, positions = self._starts, self._lengths, self._positions
-        return [
-            Match(lengths[group], positions, starts[group], starts[group + 1])
-            for end, group in self._automaton.iter(latest)
-            if end == last
-        ]
+        return [Match(lengths[group], positions, starts[group], starts[group + 1]) for group in self._groups]

@@ -1,0 +1,117 @@
+"""All places where the latest tokens stood before, in the prompt and in the answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from lookup_spec.propose.base import Base
+from lookup_spec.propose.guess import Guess, Kind, matched
+from lookup_spec.propose.segment import MAX_NGRAM, Segment
+from lookup_spec.propose.tail import Tail, first
+
+_BEFORE, _AFTER = 8, 16
+_ELSEWHERE = 12
+_ANSWER = 8
+_ENOUGH = 16
+_SHARES = (0.1, 0.2, 0.35, 0.5, 0.75, 0.999)
+
+
+class _Place(NamedTuple):
+    kind: Kind
+    text: Sequence[int]
+    place: int
+
+
+class Index:
+    """Finds matches of the latest tokens.
+
+    Args:
+        known: the text so far, prompt and answer; it grows, and this object only reads it.
+        base: what the answer is expected to follow.
+        base_segment: the base's index, if it has one.
+        base_offset: where in the base's text that segment begins.
+    """
+
+    def __init__(self, known: list[int], base: Base, base_segment: Segment, base_offset: int) -> None:
+        self._known, self._base = known, base
+        self._base_search, self._base_offset = base_segment.search(), base_offset
+        self._others = list[tuple[Sequence[int], int, "Search"]]()
+        self._tail, self._answer_start = Tail(), len(known)
+        self._seen = max(0, len(known) - MAX_NGRAM)
+
+    def add(self, text: Sequence[int], offset: int, segment: Segment) -> None:
+        """Also looks in ``segment``, which is ``text`` from ``offset`` on."""
+        self._others.append((text, offset, segment.search()))
+
+    def guesses(self) -> list[Guess]:
+        """Where the text may go on because the latest tokens stand before, the longest matches first.
+
+        Several guesses may be of the same token. Places at the base's cursor are left to the base.
+        """
+        self._catch_up()
+        levels: dict[int, list[_Place]] = {}
+        self._in_base(levels)
+        self._elsewhere(levels)
+        self._in_answer(levels)
+        return _most_likely(levels)
+
+    def _catch_up(self) -> None:
+        known = self._known
+        new = known[self._seen :]
+        for search in (self._base_search, *(search for _, _, search in self._others)):
+            search.feed(new)
+        self._tail.extend(known[self._answer_start + len(self._tail) :])
+        self._seen = len(known)
+
+    def _in_base(self, levels: dict[int, list[_Place]]) -> None:
+        base, offset, known = self._base, self._base_offset, self._known
+        ids, end = base.ids, len(base.ids)
+        pivot, *others = base.pivots()
+        taken = base.taken()
+        for number, match in enumerate(self._base_search.matches()):
+            originals = set(match.around(pivot - offset, _BEFORE, _AFTER))
+            for other in others:
+                originals.update(match.around(other - offset, 0, 2))
+            for original in sorted(originals):
+                place = base.place(original + offset)
+                if place < end and place not in taken:
+                    length = match.length if number else matched(known, ids, place)
+                    levels.setdefault(length, []).append(_Place(base.kind(place), ids, place))
+
+    def _elsewhere(self, levels: dict[int, list[_Place]]) -> None:
+        for text, offset, search in self._others:
+            for number, match in enumerate(search.matches()):
+                for place in match.latest(_ELSEWHERE):
+                    place += offset  # noqa: PLW2901 - the same place, in the whole text
+                    length = match.length if number else matched(self._known, text, place)
+                    levels.setdefault(length, []).append(_Place(Kind.ELSEWHERE, text, place))
+
+    def _in_answer(self, levels: dict[int, list[_Place]]) -> None:
+        known, tail = self._known, self._tail
+        for place in dict.fromkeys((*first(tail.pair_places(), _ANSWER), *first(tail.places(), _ANSWER))):
+            place += self._answer_start  # noqa: PLW2901 - the same place, in the whole text
+            levels.setdefault(matched(known, known, place), []).append(_Place(Kind.ANSWER, known, place))
+
+
+def _most_likely(levels: dict[int, list[_Place]]) -> list[Guess]:
+    found: list[Guess] = []
+    tokens: set[int] = set()
+    for length in sorted(levels, reverse=True):
+        places = levels[length]
+        counts = Counter([text[place] for _, text, place in places])
+        shares = {token: _share(count, len(places)) for token, count in counts.items()}
+        found += [Guess(kind, text, place, length, shares[text[place]]) for kind, text, place in places]
+        tokens.update(counts)
+        if len(tokens) >= _ENOUGH:
+            break
+    return found
+
+
+def _share(count: int, of: int) -> int:
+    """Bucket of the share that one token has among the places of one matched length."""
+    if of <= 3:
+        return 7 if of == 1 else 7 + count
+    share = count / of
+    return next((bucket for bucket, most in enumerate(_SHARES) if share < most), len(_SHARES))
