@@ -33,8 +33,11 @@ from lookup_spec.model.weights import load_weights
 
 _log = logging.getLogger(__name__)
 
-_WORKING_MEMORY = 1 << 30
-"""Room for caches and activations besides the weights, when judging whether a model fits."""
+_WORKING_MEMORY = 5 << 28
+"""Room for caches and activations besides the weights (1.25 GiB), when judging whether a model fits."""
+
+_CONVERTING_MEMORY = 1 << 30
+"""What a conversion takes besides that, measured: its largest tensor several times over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,10 @@ def load_model(
     progress = progress or _log.info
     place = choose_device(device)
     kind = choose_dtype(dtype, place)
-    source = resolve(default_model(dtype, device) if spec is None else spec)
+    if spec is None:
+        spec = default_model(dtype, device)
+        progress(f"No model was named; {spec} suits this machine.")
+    source = resolve(spec)
     return _load_directory(_directory(source, kind, progress), source.name, kind, place)
 
 
@@ -116,7 +122,10 @@ def default_model(dtype: str = "auto", device: str = "auto") -> str:
     kind = choose_dtype(dtype, place)
     big, light = EMBEDDED[DEFAULT], EMBEDDED[LIGHT]
     memory = available_memory(place)
-    fits = memory is None or memory >= required_memory(big, kind)
+    needed = required_memory(big, kind)
+    if not converted_path(big.name, big.sha256, kind).exists():
+        needed += _CONVERTING_MEMORY
+    fits = memory is None or memory >= needed
     if is_installed(big) and fits:
         return big.name
     return light.name if is_installed(light) else big.name
