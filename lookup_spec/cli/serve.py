@@ -29,8 +29,8 @@ def serve(
         list[str] | None,
         typer.Option(
             envvar="LOOKUP_SPEC_API_KEY",
-            help="Clients must send this key; may be given several times. The environment variable keeps it off the "
-            "process list.  [default: no key]",
+            help="Clients must send this key; may be given several times. The environment variable keeps it off "
+            "the process list.  [default: no key]",
             show_default=False,
         ),
     ] = None,

@@ -25,8 +25,8 @@ Prepare: TypeAlias = Callable[[], tuple[Sequence[Task], Reply]]
 class Answering(Response):
     """The response to a request for answers; all the work happens while it is being sent.
 
-    Until the first byte, errors leave as exceptions, so that they become responses of their own. A client that
-    goes away, before the first token or later, ends the work within a step.
+    Until the first byte, errors leave as exceptions, so that they become responses of their own. A client
+    that goes away, before the first token or later, ends the work within a step.
 
     Args:
         runner: what runs the answers.

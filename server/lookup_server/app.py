@@ -24,6 +24,7 @@ from lookup_spec.errors import LookupSpecError
 from lookup_spec.pipeline.engine import Engine
 
 _log = logging.getLogger(__name__)
+_ROUTES = "this server has /v1/completions, /v1/chat/completions, /v1/models and /health."
 
 
 def create_app(engine: Engine, settings: Settings) -> FastAPI:
@@ -107,9 +108,6 @@ async def _error(_: Request, error: Exception) -> Response:
 async def _no_route(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     place = f"{request.method} {request.url.path}"
-    messages = {
-        404: f"There is no {place}; this server has /v1/completions, /v1/chat/completions, /v1/models and /health.",
-        405: f"There is no {place}; this path wants another method.",
-    }
+    messages = {404: f"There is no {place}; {_ROUTES}", 405: f"There is no {place}; it wants another method."}
     message = messages.get(error.status_code, str(error.detail))
     return error_response(ApiError(error.status_code, message, code="not_found", headers=error.headers))

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from lookup_spec.errors import ContextLengthError, InvalidRequestError, LookupSpecError
 
@@ -53,7 +54,7 @@ class ApiError(Exception):
         return {"error": {**error, **self.details}}
 
 
-class Refused(ValueError):
+class RefusedFieldError(ValueError):
     """A field whose value goes against another field, or asks for what is not implemented."""
 
     def __init__(self, param: str, reason: str) -> None:
@@ -78,7 +79,7 @@ def shutting_down() -> ApiError:
 
 
 def from_exception(error: Exception) -> ApiError:
-    """What to tell the caller about an exception. One that is not meant for users is logged and kept from them."""
+    """What to tell the caller about an exception; one that is not meant for users goes to the log instead."""
     match error:
         case ApiError():
             return error
@@ -105,29 +106,32 @@ def from_validation(error: ValidationError, model: type[BaseModel]) -> ApiError:
     found = error.errors(include_url=False)
     first = found[0]
     kind, cause = first["type"], first.get("ctx", {}).get("error")
-    if isinstance(cause, Refused):
+    if isinstance(cause, RefusedFieldError):
         return bad_request(str(cause), cause.param)
     if kind == "json_invalid":
         return bad_request(f"The body cannot be read ({first['msg']}).")
     if not first["loc"]:
         return bad_request("The body is not a JSON object; send one with the request's fields.")
     if _branch(first["loc"]):
-        # A value that fits no member of a union has errors for each; the member it was meant for goes deepest.
+        # A value that fits no member of a union has errors for each; the one it was meant for goes deepest.
         form = model.model_fields[str(first["loc"][0])].description
         if form is not None:
             return bad_request(f"The field {first['loc'][0]} is wrong; give {form}.", str(first["loc"][0]))
         first = max(
             (one for one in found if one["loc"][:1] == first["loc"][:1]), key=lambda one: len(one["loc"])
         )
-        kind = first["type"]
-    param = _name(first["loc"])
+    return bad_request(_complaint(first, model), _name(first["loc"]))
+
+
+def _complaint(first: ErrorDetails, model: type[BaseModel]) -> str:
+    param, kind = _name(first["loc"]), first["type"]
     if kind == "extra_forbidden":
         close = get_close_matches(param, model.model_fields, n=1)
         hint = f"did you mean {close[0]}?" if close else "leave it out."
-        return bad_request(f"The field {param} is not supported here; {hint}", param)
+        return f"The field {param} is not supported here; {hint}"
     if kind == "missing":
-        return bad_request(f"The field {param} is missing; add it.", param)
-    return bad_request(f"The field {param} is wrong: {first['msg'].removeprefix('Value error, ')}.", param)
+        return f"The field {param} is missing; add it."
+    return f"The field {param} is wrong: {first['msg'].removeprefix('Value error, ')}."
 
 
 def _branch(place: tuple[int | str, ...]) -> bool:

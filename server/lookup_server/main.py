@@ -53,8 +53,8 @@ def url_of(sock: socket.socket) -> str:
 class Server(uvicorn.Server):
     """Uvicorn, with answers that are told when the time is up.
 
-    At a stop signal no new request is let in; running answers have the grace time to complete, and what is left
-    then ends with an error event.
+    At a stop signal no new request is let in; running answers have the grace time to complete, and what is
+    left then ends with an error event.
 
     Args:
         config: uvicorn's.
@@ -104,7 +104,7 @@ def run(engine: Engine, settings: Settings, sock: socket.socket, ready: Callable
     def end(_: int, __: FrameType | None) -> None:
         sys.exit(0)
 
-    # The server handles signals while it runs and raises them again afterwards, to whoever handled them before.
+    # The server handles signals while it runs and raises them again afterwards.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
     make_server(engine, settings, ready).run(sockets=[sock])

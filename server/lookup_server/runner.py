@@ -191,7 +191,8 @@ class Runner:
         jobs: list[_Job] = []
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._arrived or jobs or self._stopping)
+                while not (jobs or self._arrived or self._stopping):
+                    self._changed.wait()
                 jobs += self._arrived
                 self._arrived.clear()
                 if self._stopping:

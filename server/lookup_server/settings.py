@@ -12,7 +12,7 @@ class Settings:
     Attributes:
         host: address to listen on.
         port: TCP port; 0 takes a free one.
-        served_names: what clients may call the model, the first being what it is called in lists; empty means the
+        served_names: what clients may call the model, the first where they name none; empty means the
             engine's own name.
         api_keys: keys of which one is needed; empty means none is.
         cors_origins: web origins whose pages may call the service; ``*`` for all.
@@ -21,7 +21,7 @@ class Settings:
         max_waiting: answers that may wait for their turn; beyond that a request gets 429.
         max_body_bytes: largest request body.
         body_seconds: longest time a body may take to arrive.
-        heartbeat_seconds: a stream with nothing to say sends a comment this often, so that proxies keep it open.
+        heartbeat_seconds: a stream with nothing to say sends a comment this often, so that proxies keep it.
         grace_seconds: at shutdown, how long running answers may take to complete.
     """
 

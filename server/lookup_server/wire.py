@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from lookup_server.errors import ApiError
 
-# Some clients take these for line ends; in JSON they can only stand inside strings, where an escape means the same.
+# Some clients take these for line ends. In JSON they stand inside strings only, where escapes mean the same.
 _LINE_ENDS = str.maketrans({end: f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lookup_server.openai.length import refuse_too_long
 from lookup_server.openai.replies import Answer, Head, Reply
 from lookup_server.openai.requests import ChatRequest, text_of
 from lookup_server.openai.seeds import seeded
@@ -98,13 +99,15 @@ def chat_tasks(
         InvalidRequestError: it can never be served.
     """
     continuing = body.messages[-1].role == "assistant"
+    messages = [message.plain() for message in body.messages]
+    refuse_too_long(engine, "\n".join(message["content"] for message in messages))
     encoded = engine.template.encode(
-        [message.plain() for message in body.messages],
+        messages,
         add_generation_prompt=not continuing,
         continue_final_message=continuing,
     )
-    prediction = body.prediction and engine.template.encode_data(text_of(body.prediction.content))
-    references = (Reference(prediction, "prediction"),) if prediction else ()
+    guess = None if body.prediction is None else engine.template.encode_data(text_of(body.prediction.content))
+    references = (Reference(guess, "prediction"),) if guess else ()
     logprobs = (body.top_logprobs or 0) if body.logprobs else None
     options = {**body.sampling(temperature), "max_tokens": body.limit, "logprobs": logprobs}
     prompt = Prompt(encoded.ids, references=references)
@@ -113,5 +116,5 @@ def chat_tasks(
         Task(prompt, engine.sampling(**options, seed=seed), speculation, continuing)
         for seed in seeded(body.seed, body.choices)
     ]
-    reply = ChatReply(head, engine, body, None if prediction is None else len(prediction), continuing)
+    reply = ChatReply(head, engine, body, None if guess is None else len(guess), continuing)
     return tasks, reply

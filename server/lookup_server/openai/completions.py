@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from lookup_server.openai.length import refuse_too_long
 from lookup_server.openai.replies import Answer, Head, Reply
 from lookup_server.openai.requests import CompletionRequest
 from lookup_server.openai.seeds import seeded
@@ -100,7 +101,10 @@ def completion_tasks(
 
 
 def _ids(engine: Engine, prompt: str | list[int]) -> tuple[int, ...]:
-    return engine.encode(prompt) if isinstance(prompt, str) else tuple(prompt)
+    if not isinstance(prompt, str):
+        return tuple(prompt)
+    refuse_too_long(engine, prompt)
+    return engine.encode(prompt)
 
 
 def _text(engine: Engine, prompt: str | list[int]) -> str:

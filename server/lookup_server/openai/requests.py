@@ -1,18 +1,22 @@
 """Request bodies of the two completion APIs, field by field.
 
-A field that is missing or null has its default. A field that would change the answer and is not implemented is
-refused by name, never ignored; OpenAI's fields that cannot change it are accepted.
+A field that is missing or null has its default. A field that would change the answer and is not implemented
+is refused by name, never ignored; OpenAI's fields that cannot change it are accepted.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Union
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
-from lookup_server.errors import Refused
+from lookup_server.errors import RefusedFieldError
 
 MAX_CHOICES = 128
+_AS_THEY_ARE = (
+    *("max_tokens", "top_p", "presence_penalty", "frequency_penalty", "min_p", "repetition_penalty"),
+    *("min_tokens", "stop_token_ids", "ignore_eos", "bad_words"),
+)
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 TokenId = Annotated[int, Field(ge=0)]
@@ -38,8 +42,8 @@ class StreamOptions(_Body):
 
     Attributes:
         include_usage: a last chunk with the token counts.
-        include_speculation: each choice's ``speculation`` tells which text was proposed and by what, and at the end
-            what speculation brought; an extension.
+        include_speculation: each choice's ``speculation`` tells which text was proposed and by what, and at
+            the end what speculation brought; an extension.
         include_obfuscation: accepted, without effect.
     """
 
@@ -49,7 +53,7 @@ class StreamOptions(_Body):
 
 
 class SamplingFields(_Body):
-    """What both APIs share. ``top_k`` and those below it are extensions with vLLM's names, ``speculation`` is ours."""
+    """What both APIs share. The second group are extensions with vLLM's names, but for ``speculation``."""
 
     model: str | None = None
     n: Annotated[int, Field(ge=1, le=MAX_CHOICES)] | None = None
@@ -107,15 +111,9 @@ class SamplingFields(_Body):
         Args:
             temperature: used if the request names none.
         """
-        names = (
-            "max_tokens top_p presence_penalty frequency_penalty min_p repetition_penalty min_tokens stop_token_ids "
-            "ignore_eos bad_words"
-        )
-        given = {name: value for name in names.split() if (value := getattr(self, name)) is not None}
+        given = {name: value for name in _AS_THEY_ARE if (value := getattr(self, name)) is not None}
         stop = [self.stop] if isinstance(self.stop, str) else self.stop or []
-        given["stop"] = [
-            text for text in stop if text
-        ]  # an empty string, which some clients send, stops nothing
+        given["stop"] = [text for text in stop if text]  # some clients send an empty one; it stops nothing
         given["temperature"] = temperature if self.temperature is None else self.temperature
         given["logit_bias"] = {int(token): bias for token, bias in (self.logit_bias or {}).items()}
         given["top_k"] = max(self.top_k or 0, 0)  # -1 is vLLM's way to say all
@@ -152,7 +150,7 @@ class CompletionRequest(SamplingFields):
         if isinstance(self.prompt, str):
             return [self.prompt]
         if isinstance(self.prompt[0], int):
-            return [self.prompt]  # type: ignore[list-item]  # all items are ints if the first is
+            return [self.prompt]  # all items are ints if the first is
         return self.prompt  # type: ignore[return-value]  # all items are strings, or all are lists
 
 
@@ -163,7 +161,7 @@ class TextPart(_Body):
     text: str
 
 
-Content = Union[str, list[TextPart]]
+Content = str | list[TextPart]
 
 
 class Message(_Body):
@@ -224,7 +222,7 @@ class ChatRequest(SamplingFields):
 
 def refuse(param: str, reason: str) -> None:
     """Refuses a body for one of its fields."""
-    raise Refused(param, reason)
+    raise RefusedFieldError(param, reason)
 
 
 def text_of(content: Content) -> str:

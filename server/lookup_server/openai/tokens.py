@@ -18,7 +18,7 @@ _LEAST = -9999.0  # OpenAI's number for an impossible token; JSON has no infinit
 
 def _bytes(engine: Engine, token: int) -> bytes:
     """A token's bytes; a special token, which is never part of a text, goes by its name."""
-    return engine.vocabulary.piece(token) or (engine.tokenizer.convert_ids_to_tokens(token) or "").encode()
+    return engine.vocabulary.piece(token) or str(engine.tokenizer.convert_ids_to_tokens(token) or "").encode()
 
 
 def chat_logprobs(engine: Engine, entries: Sequence[TokenLogprobs]) -> list[Json]:
@@ -93,7 +93,8 @@ def join_completion_logprobs(parts: Sequence[Json]) -> Json:
 class Runs:
     """Which stretches of an answer's text were proposed, and by what.
 
-    A character that several tokens make up counts as the last one's. The stretches joined are the answer's text.
+    A character that several tokens make up counts as the last one's. The stretches joined are the answer's
+    text.
 
     Args:
         vocabulary: of the model.
@@ -106,7 +107,7 @@ class Runs:
 
     def take(self, piece: Piece) -> list[Json]:
         """The stretches of a piece's text."""
-        for token, source in zip(piece.token_ids, piece.sources):
+        for token, source in zip(piece.token_ids, piece.sources, strict=True):
             self._held.append((self._text.push(token), source))
         runs: list[Json] = []
         rest = piece.text

@@ -19,8 +19,8 @@ router = APIRouter(tags=["answers"])
 
 
 def _documented(model: type[BaseModel]) -> dict[str, Any]:
-    # Bodies are read by hand, within limits, so the framework does not see their form. The id makes the schema's
-    # references start from the schema itself.
+    # Bodies are read by hand, within limits, so the framework does not see their form. The id makes the
+    # schema's references start from the schema itself.
     schema = {"$id": model.__name__, **model.model_json_schema()}
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
