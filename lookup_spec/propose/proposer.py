@@ -151,7 +151,8 @@ class LookupProposer:
             if not taken:
                 break
             guess = taken[0]
-        base.leave(len(ids) - done)
+        if done < len(ids):
+            base.leave(len(ids) - done)
         base.revise()
 
     def _move(self, guess: Guess, depth: int, left: int) -> None:

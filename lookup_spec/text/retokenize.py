@@ -23,8 +23,9 @@ class TokenizerRetokenizer:
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The text of each token; a token that holds part of a character has a replacement character."""
         known = self._pieces
-        for token in set(ids) - known.keys():
-            known[token] = self._piece(token)
+        for token in ids:
+            if token not in known:
+                known[token] = self._piece(token)
         return [known[token] for token in ids]
 
     def encode(self, text: str) -> list[int]:
