@@ -136,7 +136,8 @@ class Sampler:
 
     def _sample(self, logits: Tensor) -> int:
         # The likeliest becomes 0 first: at any temperature above 0, however small, it stays a number.
-        ids, log_p = _filtered((logits - logits.max()) / self._params.temperature, self._params)
+        scores = (logits - logits.max()).double() / self._params.temperature
+        ids, log_p = _filtered(scores, self._params)
         noise = _exponentials(self._seed, len(self._text), logits.shape[0])
         return int(ids[np.argmax(log_p - np.log(noise[ids]))])
 
