@@ -1,4 +1,4 @@
-"""Where an answer ends does not depend on how its tokens came: every end may fall inside an accepted draft."""
+"""Where an answer ends does not depend on how its tokens came: any end may fall inside an accepted draft."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ AFTER_STOP = ["\n", "print", "(", "total", ")", "\n", "### END", "print", "(", "
 @BOTH
 @pytest.mark.parametrize("split", STOP_SPLITS)
 def test_a_stop_string_anywhere_in_an_accepted_run_ends_the_answer(block, stream, split):
-    """However the stop string is cut into tokens and steps, no letter, token or score behind its start leaks."""
+    """However the stop string is cut into tokens and steps, no letter, token or score of it leaks."""
     before = STOP_SPLITS[split]
     words = Words([*before, *AFTER_STOP, "edit"])
     params = SamplingParams(max_tokens=200, stop=("### END",), logprobs=1)

@@ -16,11 +16,9 @@ BLOCKS = pytest.mark.parametrize("block", [0, 1, 2, 3, 5, 100])
 def said(words, scores, params, draft, block):
     """The words of an answer whose target has the same scores at every step, and how it ended."""
     ids = {words.ids(word)[0]: score for word, score in scores.items()}
-    model = ScriptedModel(lambda path: ids, len(words))
+    model = ScriptedModel(lambda _: ids, len(words))
     forced = words.ids(*draft)
-    job = Job(
-        words.ids("prompt"), SamplingParams(**params), lambda: ScriptProposer(forced), lambda: words.output()
-    )
+    job = Job(words.ids("prompt"), SamplingParams(**params), lambda: ScriptProposer(forced), words.output)
     (answer,) = answer_all(model, [job], width=block, ends=words.ids(EOS), context=100)
     assert answer.error is None
     return answer.text.split(), answer.finish_reason

@@ -54,8 +54,8 @@ class TreeProposer(ScriptProposer):
         script: the true answer.
         random: source of all choices.
         vocab: wrong tokens come from ``range(vocab)``.
-        branching: probability that a node hangs on a random earlier node rather than on the newest; 0 gives one
-            deep chain, 1 a bush.
+        branching: probability that a node hangs on a random earlier node rather than on the newest; 0 gives
+            one deep chain, 1 a bush.
         right: probability that a node tries the true token of its depth.
     """
 

@@ -122,7 +122,7 @@ def answer_all(
     at_once: int = 32,
     stream: bool = True,
 ) -> list[Answer]:
-    """Runs all jobs on one runner; with ``stream``, takes the pieces after every step, else only at the end."""
+    """Runs all jobs on one runner; takes the pieces after every step, or without ``stream`` at the end."""
     watched = WatchedModel(model, context)
     runner = Runner(watched, max_draft_tokens=width, prefill_chunk=chunk, max_sessions=at_once)
     proposers = [WatchedProposer(job.make_proposer()) for job in jobs]

@@ -57,15 +57,13 @@ class ScriptedModel:
         paths: list[tuple[int, ...]] = []
         for token, parent in zip(rows.tokens, rows.parents, strict=True):
             paths.append((*(paths[parent] if parent >= 0 else cached), token))
-        logits = torch.full((len(paths) - rows.keep, self.vocab_size), -10.0)
-        for row, path in zip(logits, paths[rows.keep :], strict=True):
-            for token, score in self._scores(path).items():
-                row[token] = score
-        return logits
+        return torch.tensor([self._row(path) for path in paths[rows.keep :]]).reshape(-1, self.vocab_size)
 
-
-class ScriptEndError(RuntimeError):
-    """The script has nothing more to say."""
+    def _row(self, path: tuple[int, ...]) -> list[float]:
+        row = [-10.0] * self.vocab_size
+        for token, score in self._scores(path).items():
+            row[token] = score
+        return row
 
 
 def recite(scripts: Mapping[tuple[int, ...], Sequence[int]], *, otherwise: int = 0) -> NextScores:

@@ -1,0 +1,114 @@
+"""The cache against a slow twin that keeps a plain list of rows."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lookup_spec.model.cache import KVCache
+
+LAYERS, HEADS, KEY_DIM, VALUE_DIM = 2, 2, 3, 4
+
+
+def rows_of(first: int, count: int, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Keys and values of ``count`` rows, each filled with a number of its own."""
+    marks = torch.arange(first, first + count, dtype=torch.float32) + 1e5 * layer
+    keys = marks[None, :, None].expand(HEADS, count, KEY_DIM)
+    return keys, -marks[None, :, None].expand(HEADS, count, VALUE_DIM)
+
+
+class Twin:
+    """What a cache is: the marks of the committed rows, in order."""
+
+    def __init__(self) -> None:
+        self.committed: list[int] = []
+        self.written: list[int] = []
+
+
+@st.composite
+def actions(draw):
+    count = draw(st.integers(1, 90))
+    kind = draw(st.sampled_from(["step", "step", "step", "straight", "truncate", "write"]))
+    path = draw(st.lists(st.integers(0, count - 1), unique=True, max_size=count).map(sorted))
+    return kind, count, path, draw(st.floats(0, 1))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 130), st.lists(actions(), max_size=12))
+def test_any_steps_leave_the_committed_rows_alone(capacity, steps):
+    """Whatever is written, kept, forgotten or grown, the views hold the committed rows and the new ones."""
+    cache, twin, mark = KVCache(capacity), Twin(), 0
+    for kind, count, path, part in steps:
+        if kind == "truncate":
+            length = int(part * len(twin.committed))
+            cache.truncate(length)
+            del twin.committed[length:]
+            twin.written = []
+        else:
+            twin.written = list(range(mark, mark + count))
+            expected = torch.tensor(twin.committed + twin.written, dtype=torch.float32)
+            for layer in range(LAYERS):
+                keys, values = cache.write(layer, *rows_of(mark, count, layer))
+                assert keys.shape == (HEADS, len(expected), KEY_DIM)
+                assert values.shape == (HEADS, len(expected), VALUE_DIM)
+                assert torch.equal(keys, (expected + 1e5 * layer)[None, :, None].expand_as(keys))
+                assert torch.equal(values, -(expected + 1e5 * layer)[None, :, None].expand_as(values))
+            mark += count
+            if kind != "write":
+                kept = list(range(count)) if kind == "straight" else path
+                cache.commit(kept)
+                twin.committed += [twin.written[row] for row in kept]
+        assert cache.length == len(twin.committed)
+
+
+@pytest.mark.parametrize("path", [[1, 0], [0, 0], [3], [-1], [0, 3], [-2, 1]])
+def test_only_ascending_rows_of_the_last_step_can_be_kept(path):
+    """Any other path is refused and changes nothing."""
+    cache = KVCache()
+    cache.write(0, *rows_of(0, 3, 0))
+    with pytest.raises(ValueError, match="ascending rows among the 3 written"):
+        cache.commit(path)
+    assert cache.length == 0
+
+
+def test_rows_are_kept_at_most_once():
+    """A commit without a write in between has no rows to keep, after a truncation neither."""
+    cache = KVCache()
+    cache.write(0, *rows_of(0, 2, 0))
+    cache.commit([0])
+    with pytest.raises(ValueError, match="0 written"):
+        cache.commit([1])
+    cache.write(0, *rows_of(2, 2, 0))
+    cache.truncate(1)
+    with pytest.raises(ValueError, match="0 written"):
+        cache.commit([0])
+
+
+@pytest.mark.parametrize("length", [-1, 3])
+def test_a_cache_cannot_be_cut_to_what_it_does_not_hold(length):
+    """Truncation only ever shortens."""
+    cache = KVCache()
+    cache.write(0, *rows_of(0, 2, 0))
+    cache.commit([0, 1])
+    with pytest.raises(ValueError, match="cannot truncate"):
+        cache.truncate(length)
+
+
+def test_memory_grows_by_half_at_least():
+    """Growth is geometric, so a long answer is copied a few times and not at every block."""
+    cache, sizes = KVCache(), []
+    for mark in range(2000):
+        cache.write(0, *rows_of(mark, 1, 0))
+        cache.commit([0])
+        sizes.append(cache.nbytes)
+    assert len(set(sizes)) <= 12
+    assert sizes[-1] <= 1.6 * 2000 * HEADS * (KEY_DIM + VALUE_DIM) * 4
+
+
+def test_a_given_dtype_is_what_is_stored():
+    """A cache of another dtype than the model's converts on the way in."""
+    cache = KVCache(dtype=torch.float64)
+    keys, values = cache.write(0, *rows_of(0, 2, 0))
+    assert keys.dtype == values.dtype == torch.float64
