@@ -81,7 +81,7 @@ def gguf_tokenizer(file: GgufFile) -> PreTrainedTokenizerFast:
         )
     tokens = file.tokens
     special = {name: file.special_id(role) for name, role in _ROLES.items()}
-    tokenizer: PreTrainedTokenizerFast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]  # upstream
+    tokenizer: PreTrainedTokenizerFast = PreTrainedTokenizerFast(
         tokenizer_object=backend,
         clean_up_tokenization_spaces=False,
         **{name: tokens[token] for name, token in special.items() if token is not None},

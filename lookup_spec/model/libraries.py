@@ -12,12 +12,12 @@ from transformers.utils import logging
 def without_progress_bars() -> Iterator[None]:
     """No bars of transformers inside; afterwards as before. Also a decorator."""
     shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
+    logging.disable_progress_bar()
     try:
         yield
     finally:
         if shown:
-            logging.enable_progress_bar()  # type: ignore[no-untyped-call]  # as above
+            logging.enable_progress_bar()
 
 
 def one_line(error: BaseException, limit: int = 300) -> str:
