@@ -30,7 +30,7 @@ class Runner:
     @property
     def sessions(self) -> Sequence[Session]:
         """Sessions that are not finished, in order of arrival."""
-        return tuple(self._sessions)
+        return tuple(session for session in self._sessions if not session.finished)
 
     def add(self, session: Session) -> None:
         """Lets a session take part from the next step on."""
@@ -46,8 +46,13 @@ class Runner:
         Returns:
             The sessions that took part.
         """
-        self._sessions = [session for session in self._sessions if not session.finished]
+        self._sessions = list(self.sessions)
         running = self._sessions[: self._max_sessions]
+        self._run(running)
+        self._sessions = list(self.sessions)
+        return running
+
+    def _run(self, running: Sequence[Session]) -> None:
         batch: list[Rows] = []
         asked: list[Session] = []
         for session in running:
@@ -57,17 +62,15 @@ class Runner:
             except Exception as error:  # noqa: BLE001 - its proposer failed; the neighbours go on
                 session.fail(error)
         if not asked:
-            return running
+            return
         try:
             logits = self._model.forward(batch)
         except Exception as error:  # noqa: BLE001 - whatever it was, no session may wait for ever
             for session in asked:
                 session.fail(error)
-            return running
+            return
         for session, rows in zip(asked, logits):
             try:
                 session.advance(rows)
             except Exception as error:  # noqa: BLE001 - the neighbours go on
                 session.fail(error)
-        self._sessions = [session for session in self._sessions if not session.finished]
-        return running
