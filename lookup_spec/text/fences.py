@@ -67,11 +67,14 @@ class _Base:
     count: int
     first: str
     last: str
+    settled: bool
 
     @classmethod
     def of(cls, text: str) -> _Base:
-        lines = _solid(text.split("\n"))
-        return cls(frozenset(lines), len(lines), *((lines[0], lines[-1]) if lines else ("", "")))
+        lines = text.split("\n")
+        solid = _solid(lines)
+        first, last = (solid[0], solid[-1]) if solid else ("", "")
+        return cls(frozenset(solid), len(solid), first, last, _is_settled(lines))
 
     def holds_any(self, lines: Sequence[str]) -> bool:
         return not self.lines.isdisjoint(_solid(lines))
@@ -116,7 +119,7 @@ class AnswerReader:
     """Reads an answer as it streams in; for all its pieces joined, gives what :func:`read_answer` gives.
 
     Lines come out as soon as they are surely the file's: after a line of the base has been seen, and up to a
-    fence that may be the closing one. The rest waits for ``finish``.
+    fence that may be the closing one, which is so until another line of the base follows.
 
     Args:
         base, fence, opened: as for :func:`read_answer`.
@@ -128,7 +131,8 @@ class AnswerReader:
         self._lines: list[str] = []
         self._rest = ""
         self._sure = False
-        self._open = True
+        self._wrapped = False
+        self._ending = False
         self._given = 0
 
     def push(self, text: str) -> str:
@@ -156,10 +160,12 @@ class AnswerReader:
 
     def _weigh(self, line: str) -> None:
         fence = Fence.of(line)
-        self._sure = self._sure or (fence is None and self._evidence.holds_any([line]))
-        if fence is not None and (not self._sure or fence.closes(Fence(self._fence))):
-            self._open = False
-        if self._open and self._sure and line.strip():
+        if fence is None and self._evidence.holds_any([line]):
+            self._sure, self._ending = not self._wrapped, False
+        elif fence is not None:
+            self._wrapped = self._wrapped or not self._sure
+            self._ending = self._ending or fence.bare
+        if self._sure and not self._ending and line.strip():
             self._given = len(self._lines)
 
     def _joined(self, start: int, end: int) -> str:
@@ -168,16 +174,17 @@ class AnswerReader:
 
 
 def _inside(lines: Sequence[str], base: _Base, fence: Fence) -> Iterator[tuple[int, int]]:
-    """The answer began inside the file."""
+    """The answer began inside the file; if it does not end with the fence it should, it must begin as the
+    base does."""
     for end in _ends(lines, 0, fence, base):
-        closed = end < len(lines)
+        closed = end in _closings(lines, 0, fence)
         if not _is_wrapped(lines[:end], base) and (closed or _begins(lines, base)):
             yield 0, end
 
 
 def _unwrapped(lines: Sequence[str], base: _Base) -> Iterator[tuple[int, int]]:
     """The answer is the bare file: it begins and ends as the base does."""
-    if _begins(lines, base) and _finishes(lines, base):
+    if _begins(lines, base) and _finishes(lines, base) and _is_settled(lines) == base.settled:
         yield 0, len(lines)
 
 
@@ -198,20 +205,23 @@ def _wrapped(lines: Sequence[str], base: _Base, opened: bool) -> Iterator[tuple[
 def _ends(lines: Sequence[str], start: int, fence: Fence, base: _Base) -> list[int]:
     """Where a file that began at ``start`` inside ``fence`` may end; at most one place.
 
-    A single closing fence is taken at its word. Of several, the one behind the base's last line counts, and
-    so must the end of the answer if there is none. Nothing of the base may follow.
+    A single closing fence is taken at its word. Of several, the one behind the base's last line counts. If
+    there is none, the model may have closed with a shorter fence or not at all: then too the base's last line
+    must stand before it, and blocks must be closed as they are in the base. Nothing of the base may follow.
     """
-    closings, balanced = _closings(lines, start, fence)
-    if not closings and balanced and _finishes(lines[start:], base):
-        return [len(lines)]
-    if len(closings) > 1:
-        closings = [end for end in closings if _finishes(lines[start:end], base)]
-    ends = [end for end in closings if not base.holds_any(lines[end + 1 :])]
+    ends = _closings(lines, start, fence)
+    if not ends:
+        shorter = [n for n in range(start, len(lines)) if _is_bare(lines[n], fence.mark[0])]
+        ends = [n for n in (*shorter, len(lines)) if _is_settled(lines[start:n]) == base.settled]
+        ends = [n for n in ends if _finishes(lines[start:n], base)]
+    elif len(ends) > 1:
+        ends = [n for n in ends if _finishes(lines[start:n], base)]
+    ends = [n for n in ends if not base.holds_any(_unfenced(lines[n + 1 :]))]
     return ends if len(ends) == 1 else []
 
 
-def _closings(lines: Sequence[str], start: int, outer: Fence) -> tuple[list[int], bool]:
-    """Lines that may close the outer fence, and whether every inner block is closed.
+def _closings(lines: Sequence[str], start: int, outer: Fence) -> list[int]:
+    """Lines that may close the outer fence.
 
     Shorter fences, or of the other letter, are contents. One as long as the outer may open an inner block:
     models nest them so, although CommonMark does not.
@@ -228,7 +238,23 @@ def _closings(lines: Sequence[str], start: int, outer: Fence) -> tuple[list[int]
             closings.append(n)
         else:
             inner = fence
-    return closings, inner is None
+    return closings
+
+
+def _is_settled(lines: Sequence[str]) -> bool:
+    """Whether every block of backticks is closed at the end, by the rules of CommonMark."""
+    inner: Fence | None = None
+    for fence in filter(None, map(Fence.of, lines)):
+        if inner is not None:
+            inner = None if fence.closes(inner) else inner
+        elif fence.mark.startswith("`"):
+            inner = fence
+    return inner is None
+
+
+def _is_bare(line: str, letter: str) -> bool:
+    fence = Fence.of(line)
+    return fence is not None and fence.bare and fence.mark.startswith(letter)
 
 
 def _begins(lines: Sequence[str], base: _Base) -> bool:

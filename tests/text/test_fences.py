@@ -67,6 +67,20 @@ def test_an_answer_that_continues_the_opened_fence_is_the_file(answer):
     assert read_answer(answer, README, FENCE, opened=True) == EDITED
 
 
+@pytest.mark.parametrize("tail", ["```", "```\n\nDone.", "````\n"])
+def test_a_shorter_closing_fence_than_the_opened_one_comes_off(tail):
+    """Small models close a long fence with a short one: behind the base's last line it is the end."""
+    assert read_answer(EDITED + tail, README, FENCE, opened=True) == EDITED
+
+
+@pytest.mark.parametrize("tail", ["", "```", "````", "````\nDone."])
+def test_a_block_at_the_end_of_the_file_keeps_its_fence(tail):
+    """A file that ends with a block keeps that block's closing fence, and no second one."""
+    base = "# Tool\n\n```\nmake run\n```\n"
+    new = base.replace("run", "start")
+    assert read_answer(new + tail, base, "````", opened=True) == new
+
+
 @pytest.mark.parametrize("opened", [True, False])
 @pytest.mark.parametrize(
     "answer",
