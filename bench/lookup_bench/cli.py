@@ -7,7 +7,7 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -19,11 +19,16 @@ from lookup_spec.errors import LookupSpecError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lookup_bench.records import Edit
-    from lookup_bench.replay import Figures, MakeProposer
+    from tokenizers import Tokenizer
 
-app = typer.Typer(name="bench", help="Measures what speculation brings, on recorded edits and on this machine.",
-                  no_args_is_help=True)  # fmt: skip
+    from lookup_bench.records import Edit
+    from lookup_bench.replay import Contestant, Figures
+
+app = typer.Typer(
+    name="bench",
+    help="Measures what speculation brings, on recorded edits and on this machine.",
+    no_args_is_help=True,
+)
 
 DEFAULT_MODEL = "qwen2.5-coder-0.5b-instruct"
 
@@ -36,24 +41,18 @@ def _bench() -> None:
 @app.command()
 def replay(
     edits: Annotated[
-        Optional[list[Path]], typer.Option(help="JSON Lines files of edits: instruction, before, after.")
+        list[Path] | None, typer.Option(help="JSON Lines files of edits: instruction, before, after.")
     ] = None,
-    git: Annotated[
-        Optional[Path], typer.Option(help="Take edits from this git repository's single-file commits.")
-    ] = None,
+    git: Annotated[Path | None, typer.Option(help="Take edits from this git repository's single-file commits.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="Most edits taken from git.")] = 200,
     workspace: Annotated[
-        Optional[list[Path]], typer.Option(help="Files that the client sends along with every edit.")
+        list[Path] | None, typer.Option(help="Files that the client sends along with every edit.")
     ] = None,
     model: Annotated[
         str, typer.Option(help="Whose tokenizer: a tokenizer.json, a directory, or an embedded model's name.")
     ] = DEFAULT_MODEL,
-    width: Annotated[
-        str, typer.Option(help="Drafted nodes per step, one or several: 8,16,32,64.")
-    ] = "8,16,32,64",
-    json_path: Annotated[
-        Optional[Path], typer.Option("--json", help="Write the figures to this file.")
-    ] = None,
+    width: Annotated[str, typer.Option(help="Drafted nodes per step, one or several: 8,16,32,64.")] = "8,16,32,64",
+    json_path: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
 ) -> None:
     """Counts forward passes per answer when recorded edits are replayed through proposers. No model runs."""
     try:
@@ -75,16 +74,17 @@ def _replay(edits: Sequence[Path], git: Path | None, limit: int, workspace: Sequ
 
     records = _records(edits, git, limit)
     texts = read_texts(workspace)
-    tasks = list(cases(records, open_tokenizer(model), texts))
+    tokenizer = open_tokenizer(model)
+    tasks = list(cases(records, tokenizer, texts))
     if not tasks:
         raise RecordError(f"All {len(records)} edits have answers of more than {MAX_ANSWER_TOKENS} tokens.")
-    makers, oracle = _proposers()
+    contestants, oracle = _contestants(tokenizer)
     console = Console(file=sys.stderr)
     if len(tasks) < len(records):
         console.print(f"{len(records) - len(tasks)} edits left out: answers over {MAX_ANSWER_TOKENS} tokens.")
     with Progress(console=console, transient=True) as progress:
-        bar = progress.add_task(f"{len(tasks)} edits", total=len(widths) * (len(makers) + 1))
-        return compare(makers, oracle, tasks, widths, lambda _: progress.advance(bar))
+        bar = progress.add_task(f"{len(tasks)} edits", total=len(widths) * (len(contestants) + 1))
+        return compare(contestants, oracle, tasks, widths, lambda: progress.advance(bar))
 
 
 def _records(edits: Sequence[Path], git: Path | None, limit: int) -> list[Edit]:
@@ -98,22 +98,31 @@ def _records(edits: Sequence[Path], git: Path | None, limit: int) -> list[Edit]:
     return records
 
 
-def _proposers() -> tuple[list[tuple[str, MakeProposer]], tuple[str, MakeProposer]]:
+def _contestants(tokenizer: Tokenizer) -> tuple[list[Contestant], Contestant]:
+    """All proposers, and the oracle. Ours are fresh for each edit, so the order of edits does not matter."""
+    from lookup_bench.layout import Case
     from lookup_bench.peers import CopyOracle, LongestMatch, PromptLookup, SuffixDecoding
-    from lookup_spec.propose.hazard import Hazards
+    from lookup_bench.replay import Contestant
     from lookup_spec.propose.proposer import LookupProposer
     from lookup_spec.propose.store import SegmentStore
+    from lookup_spec.text.retokenize import TokenizerRetokenizer
 
-    store, hazards = SegmentStore(), Hazards()
-    makers: list[tuple[str, MakeProposer]] = [
-        ("lookup-spec", lambda _: LookupProposer(store, hazards=hazards)),
-        ("prompt lookup, 10 tokens", lambda _: PromptLookup()),
-        ("prompt lookup, full width", lambda _: PromptLookup(tokens=None)),
-        ("longest match", lambda _: LongestMatch()),
+    store, retokenizer = SegmentStore(), TokenizerRetokenizer(tokenizer)
+
+    def ours(_: Case) -> LookupProposer:
+        return LookupProposer(store, retokenizer=retokenizer)
+
+    contestants = [
+        Contestant("lookup-spec", ours, Case.predicted),
+        Contestant("lookup-spec, base span only", ours),
+        Contestant("lookup-spec, bare prompt", ours, Case.bare),
+        Contestant("prompt lookup, 10 tokens", lambda _: PromptLookup()),
+        Contestant("prompt lookup, full width", lambda _: PromptLookup(tokens=None)),
+        Contestant("longest match", lambda _: LongestMatch()),
     ]
     if importlib.util.find_spec("arctic_inference") is not None:
-        makers.append(("suffix decoding (arctic)", lambda _: SuffixDecoding()))
-    return makers, ("oracle: best single copy", lambda case: CopyOracle(case.answer))
+        contestants.append(Contestant("suffix decoding (arctic)", lambda _: SuffixDecoding()))
+    return contestants, Contestant("oracle: best single copy", lambda case: CopyOracle(case.answer))
 
 
 def _widths(text: str) -> list[int]:
@@ -142,7 +151,7 @@ def _table(rows: Sequence[Figures]) -> Table:
     table.add_column("proposer")
     for name in ("tokens/step", "of oracle", "drafted/step", "µs/step"):
         table.add_column(name, justify="right")
-    for row, after in zip(rows, [*rows[1:], None]):
+    for row, after in zip(rows, [*rows[1:], None], strict=True):
         table.add_row(
             str(row.width), row.proposer, f"{row.tokens_per_step:.2f}", f"{row.oracle_fraction:.2f}",
             f"{row.drafted_per_step:.1f}", f"{row.us_per_step:.0f}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tokenizers import Tokenizer
 
@@ -24,12 +24,23 @@ class Case:
     Attributes:
         id: of the edit.
         prompt: with the file before the change as its base.
+        prediction: the answer if nothing were to change; the layout that is asked for tells it.
         answer: the fenced file after the change and the end token.
     """
 
     id: str
     prompt: Prompt
+    prediction: tuple[int, ...]
     answer: tuple[int, ...]
+
+    def predicted(self) -> Prompt:
+        """The prompt with the prediction, as the pipeline gives it."""
+        prediction = Reference(self.prediction, "prediction")
+        return replace(self.prompt, references=(*self.prompt.references, prediction))
+
+    def bare(self) -> Prompt:
+        """The prompt without knowledge of what stands in it."""
+        return replace(self.prompt, spans=())
 
 
 def cases(
@@ -44,14 +55,17 @@ def cases(
         most: the longest answer, in tokens.
     """
     files = tuple(
-        Reference(tuple(tokenizer.encode(text, add_special_tokens=False).ids), "document")
-        for text in workspace
+        Reference(tuple(tokenizer.encode(text, add_special_tokens=False).ids), "document") for text in workspace
     )
     for edit in edits:
         fence = fence_for(edit.before, edit.after)
-        answer = _ids(tokenizer, f"{fence}\n{_body(edit.after)}\n{fence}{_END}")
+        prediction, answer = (_answer(text, fence, tokenizer) for text in (edit.before, edit.after))
         if len(answer) <= most:
-            yield Case(edit.id, _prompt(edit, fence, tokenizer, files), answer)
+            yield Case(edit.id, _prompt(edit, fence, tokenizer, files), prediction, answer)
+
+
+def _answer(text: str, fence: str, tokenizer: Tokenizer) -> tuple[int, ...]:
+    return tuple(tokenizer.encode(f"{fence}\n{_body(text)}\n{fence}{_END}", add_special_tokens=False).ids)
 
 
 def fence_for(*texts: str) -> str:
@@ -74,7 +88,3 @@ def _prompt(edit: Edit, fence: str, tokenizer: Tokenizer, files: tuple[Reference
 
 def _body(text: str) -> str:
     return text.rstrip("\n")
-
-
-def _ids(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
-    return tuple(tokenizer.encode(text, add_special_tokens=False).ids)

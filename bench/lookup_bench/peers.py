@@ -30,7 +30,8 @@ class _Occurrences:
                 self._places[tuple(self.ids[end - n : end])].append(end)
 
     def following(self, n: int) -> list[int]:
-        """Ascending places, each the index after an n-gram equal to the last one; the last itself is not among them."""
+        """Ascending places, each the index after an n-gram equal to the last one; the last itself is not
+        among them."""
         return self._places[tuple(self.ids[-n:])][:-1] if n <= len(self.ids) else []
 
 
@@ -40,7 +41,8 @@ def _context(prompt: Prompt) -> list[int]:
 
 
 class PromptLookup:
-    """Prompt lookup as transformers does it: the first place of the longest n-gram, from ``ngram`` tokens down.
+    """Prompt lookup as transformers does it: the first place of the longest n-gram, from ``ngram`` tokens
+    down.
 
     Args:
         tokens: draft length; None drafts as many as allowed.
@@ -89,7 +91,8 @@ class LongestMatch:
 
 
 class CopyOracle:
-    """Knows the answer and drafts the longest part of it that stands in the text so far: the bound of one copy.
+    """Knows the answer and drafts the longest part of it that stands in the text so far: the bound of one
+    copy.
 
     Args:
         answer: what will be observed.
@@ -129,7 +132,8 @@ class CopyOracle:
 
 
 class SuffixDecoding:
-    """Arctic's suffix decoding, on its own trees of this request's text; needs the package ``arctic_inference``.
+    """Arctic's suffix decoding, on its own trees of this request's text; needs the package
+    ``arctic_inference``.
 
     Raises:
         ImportError: the package is not installed.

@@ -38,7 +38,8 @@ class Edit:
 
 
 def read_edits(path: Path) -> list[Edit]:
-    """The edits in a JSON Lines file with the fields ``instruction``, ``before``, ``after`` (and ``id``, ``path``).
+    """The edits in a JSON Lines file with the fields ``instruction``, ``before``, ``after`` (and ``id``,
+    ``path``).
 
     Raises:
         RecordError: the file cannot be read, or a line is no such object.
@@ -73,7 +74,8 @@ def _edit(path: Path, number: int, line: str) -> Edit:
 
 
 def git_edits(repository: Path, limit: int) -> list[Edit]:
-    """The most recent commits that changed exactly one text file, newest first; the subject is the instruction.
+    """The most recent commits that changed exactly one text file, newest first; the subject is the
+    instruction.
 
     Args:
         repository: a directory inside a git work tree, or a bare repository.
@@ -90,9 +92,7 @@ def git_edits(repository: Path, limit: int) -> list[Edit]:
             if len(edits) == limit:
                 break
     if not edits:
-        raise RecordError(
-            f"The git repository {repository} has no commit that changes exactly one text file."
-        )
+        raise RecordError(f"The git repository {repository} has no commit that changes exactly one text file.")
     return edits
 
 
@@ -136,9 +136,7 @@ def _git(repository: Path, *arguments: str) -> bytes:
     except FileNotFoundError as error:
         raise RecordError("git is not installed; it is needed to read edits from a repository.") from error
     except subprocess.TimeoutExpired as error:
-        raise RecordError(
-            f"git took more than {_GIT_SECONDS} s on {repository}; give a smaller one."
-        ) from error
+        raise RecordError(f"git took more than {_GIT_SECONDS} s on {repository}; give a smaller one.") from error
     except subprocess.CalledProcessError as error:
         raise RecordError(
             f"git cannot read {repository}: {error.stderr.decode('utf-8', 'replace').strip() or error}."

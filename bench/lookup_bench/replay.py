@@ -6,12 +6,27 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from lookup_bench.layout import Case
+from lookup_spec.propose.prompt import Prompt
 from lookup_spec.propose.protocol import Proposer
 from lookup_spec.propose.walk import walk
 
-MakeProposer = Callable[[Case], Proposer]
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """A way to propose, under a name.
+
+    Attributes:
+        name: shown in tables.
+        make: gives a fresh proposer for a case.
+        prompt: what that proposer is told of the case.
+    """
+
+    name: str
+    make: Callable[[Case], Proposer]
+    prompt: Callable[[Case], Prompt] = attrgetter("prompt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +46,13 @@ class Count:
     microseconds: tuple[float, ...]
 
 
-def replay(proposer: Proposer, case: Case, width: int) -> Count:
+def replay(proposer: Proposer, prompt: Prompt, answer: Sequence[int], width: int) -> Count:
     """Decodes one recorded answer: each step checks one tree of at most ``width`` drafted nodes.
 
-    The answer plays the target: after a node at depth ``d`` it chooses the ``d``-th coming token, and a step yields
-    the accepted tokens and one more.
+    The answer plays the target: after a node at depth ``d`` it chooses the ``d``-th coming token, and a step
+    yields the accepted tokens and one more.
     """
-    answer = case.answer
-    proposer.begin(case.prompt)
+    proposer.begin(prompt)
     done = steps = drafted = 0
     times: list[float] = []
     observing = 0.0
@@ -48,10 +62,7 @@ def replay(proposer: Proposer, case: Case, width: int) -> Count:
         times.append((observing + time.perf_counter() - start) * 1e6)
         if len(tree) - 1 > width:
             raise AssertionError(f"{len(tree) - 1} nodes were drafted where {width} were allowed")
-        coming = iter(answer[done:])
-        # Past the end of the answer nothing is chosen: -1 is no token, so it ends the walk.
-        chosen = walk(tree, lambda _, coming=coming: next(coming, -1)).tokens
-        new = answer[done : done + len(chosen)]
+        new = answer[done : done + len(walk(tree, _Recorded(answer, done)).tokens)]
         done += len(new)
         steps += 1
         drafted += len(tree) - 1
@@ -59,6 +70,16 @@ def replay(proposer: Proposer, case: Case, width: int) -> Count:
         proposer.observe(new)
         observing = time.perf_counter() - start
     return Count(len(answer), steps, drafted, tuple(times))
+
+
+class _Recorded:
+    """Chooses the recorded tokens one after another; past the end -1, which is no token and ends the walk."""
+
+    def __init__(self, answer: Sequence[int], start: int) -> None:
+        self._coming = iter(answer[start:])
+
+    def __call__(self, node: int) -> int:  # noqa: ARG002 - the recorded answer does not depend on drafts
+        return next(self._coming, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,23 +96,20 @@ class Figures:
     tokens: int
 
 
-def measure(
-    name: str, make: MakeProposer, cases: Iterable[Case], width: int, oracle: float | None = None
-) -> Figures:
+def measure(contestant: Contestant, cases: Iterable[Case], width: int, oracle: float | None = None) -> Figures:
     """Replays every case with a proposer of its own.
 
     Args:
-        name: of the proposer.
-        make: gives a fresh proposer for a case.
-        cases: the recorded edits.
+        contestant: who proposes.
+        cases: the recorded edits, at least one.
         width: most drafted nodes a step.
         oracle: tokens per step of the oracle at this width; None if this is the oracle.
     """
-    counts = [replay(make(case), case, width) for case in cases]
+    counts = [replay(contestant.make(case), contestant.prompt(case), case.answer, width) for case in cases]
     tokens, steps = sum(count.tokens for count in counts), sum(count.steps for count in counts)
     per_step = tokens / steps
     return Figures(
-        proposer=name,
+        proposer=contestant.name,
         width=width,
         tokens_per_step=per_step,
         drafted_per_step=sum(count.drafted for count in counts) / steps,
@@ -102,15 +120,20 @@ def measure(
     )
 
 
-def compare(makers: Sequence[tuple[str, MakeProposer]], oracle: tuple[str, MakeProposer], cases: Sequence[Case],
-            widths: Sequence[int], progress: Callable[[Figures], None]) -> list[Figures]:  # fmt: skip
-    """All proposers at all widths, the oracle last in each width."""
+def compare(
+    contestants: Sequence[Contestant],
+    oracle: Contestant,
+    cases: Sequence[Case],
+    widths: Sequence[int],
+    progress: Callable[[], None],
+) -> list[Figures]:
+    """All contestants at all widths, the oracle last in each width; ``progress`` is called after each."""
     rows: list[Figures] = []
     for width in widths:
-        bound = measure(*oracle, cases, width)
-        for name, make in makers:
-            rows.append(measure(name, make, cases, width, bound.tokens_per_step))
-            progress(rows[-1])
+        bound = measure(oracle, cases, width)
+        for contestant in contestants:
+            rows.append(measure(contestant, cases, width, bound.tokens_per_step))
+            progress()
         rows.append(bound)
-        progress(bound)
+        progress()
     return rows

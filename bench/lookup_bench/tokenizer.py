@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import typer
 from tokenizers import Tokenizer
 
 from lookup_spec.errors import ModelError
@@ -29,6 +30,18 @@ def open_tokenizer(model: str) -> Tokenizer:
 
 def _of_model(model: str) -> Tokenizer:
     # Only a model that has to be found by name needs the tensor lane.
-    from lookup_spec.model.load import load_tokenizer_only
+    from lookup_spec.model.embedded import assemble
+    from lookup_spec.model.gguf_file import read_gguf
+    from lookup_spec.model.gguf_tokenizer import gguf_tokenizer
+    from lookup_spec.model.source import DirectorySource, EmbeddedSource, resolve
+    from lookup_spec.model.tokenizer import load_tokenizer
 
-    return load_tokenizer_only(model)
+    source = resolve(model)
+    if isinstance(source, DirectorySource):
+        return load_tokenizer(source.path).backend_tokenizer
+    path = assemble(source.model, _say) if isinstance(source, EmbeddedSource) else source.path
+    return gguf_tokenizer(read_gguf(path)).backend_tokenizer
+
+
+def _say(message: str) -> None:
+    typer.echo(message, err=True)

@@ -9,6 +9,7 @@ from lookup_spec.propose.rename import Retokenizer
 from lookup_spec.propose.renamed import NEVER, RenamedText
 
 _STRONG = 8
+_OPENING = 4
 _NEAR = 64
 _ANCHORS = 3
 _SETTLED = 200
@@ -21,8 +22,8 @@ class Base:
     """The text that the answer is expected to follow, with a cursor.
 
     ``gap`` counts the tokens written since the answer left the base at ``cursor``; while it is 0, the answer
-    follows the base, and has done so for ``run`` tokens. Anchors are the last few places where the answer left the
-    base after following it for a while; they are kept while other places are tried.
+    follows the base, and has done so for ``run`` tokens. Anchors are the last few places where the answer
+    left the base after following it for a while; they are kept while other places are tried.
 
     Args:
         ids: the base, with whatever stands around it.
@@ -46,7 +47,8 @@ class Base:
 
     def first_guesses(self) -> list[Guess]:
         """How the answer may begin."""
-        return [Guess(Kind.START, self.ids, self._low - k, 0, k) for k in range(min(4, self._low + 1))]
+        places = range(self._low, max(-1, self._low - _OPENING), -1)
+        return [Guess(Kind.START, self.ids, p, 0, self._low - p) for p in places if p < len(self.ids)]
 
     def guesses(self, known: Sequence[int]) -> list[Guess]:
         """How the answer may go on from where it stands, or stood, in the base."""
@@ -135,7 +137,8 @@ class Base:
             )  # fmt: skip
 
     def keep(self, original: int, count: int) -> None:
-        """``count`` tokens were written that stand in the original, up to there, where a rename was expected."""
+        """``count`` tokens were written that stand in the original, up to there, where a rename was
+        expected."""
         self.cursor, self.run = self._text.place(original), self.run + count
 
     def tally(self, place: int, applied: bool) -> None:

@@ -30,7 +30,12 @@ def _probability(item: tuple[float, Guess]) -> float:
 
 
 def grow(
-    pending: int, ranked: Sequence[tuple[float, Guess]], base: Base, hazards: Hazards, limit: int, floor: float
+    pending: int,
+    ranked: Sequence[tuple[float, Guess]],
+    base: Base,
+    hazards: Hazards,
+    limit: int,
+    floor: float,
 ) -> DraftTree:
     """A tree of the likeliest nodes of all chains, in falling order of path probability.
 

@@ -50,7 +50,8 @@ class Guess(NamedTuple):
         kind: why.
         text: what is copied from.
         place: index of the next token in it.
-        length: how many of the latest tokens stand before the place, too; for CONTINUE, how long it went well.
+        length: how many of the latest tokens stand before the place, too; for CONTINUE, how long it went
+            well.
         detail: what else is known, a small number whose meaning depends on the kind.
     """
 
@@ -67,7 +68,8 @@ class Guess(NamedTuple):
 
 
 def matched(known: Sequence[int], text: Sequence[int], place: int) -> int:
-    """How many of the latest tokens of ``known`` stand right before ``text[place]``, counted up to ``LONGEST``."""
+    """How many of the latest tokens of ``known`` stand right before ``text[place]``, counted up to
+    ``LONGEST``."""
     length, most = 0, min(LONGEST, place, len(known))
     while length < most and text[place - 1 - length] == known[-1 - length]:
         length += 1

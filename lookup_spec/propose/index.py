@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from lookup_spec.propose.base import Base
 from lookup_spec.propose.guess import Guess, Kind, matched
-from lookup_spec.propose.segment import MAX_NGRAM, Segment
+from lookup_spec.propose.segment import MAX_NGRAM, Search, Segment
 from lookup_spec.propose.tail import Tail, first
 
 _BEFORE, _AFTER = 8, 16
@@ -37,7 +37,7 @@ class Index:
     def __init__(self, known: list[int], base: Base, base_segment: Segment, base_offset: int) -> None:
         self._known, self._base = known, base
         self._base_search, self._base_offset = base_segment.search(), base_offset
-        self._others = list[tuple[Sequence[int], int, "Search"]]()
+        self._others = list[tuple[Sequence[int], int, Search]]()
         self._tail, self._answer_start = Tail(), len(known)
         self._seen = max(0, len(known) - MAX_NGRAM)
 
@@ -48,7 +48,7 @@ class Index:
     def guesses(self) -> list[Guess]:
         """Where the text may go on because the latest tokens stand before, the longest matches first.
 
-        Several guesses may be of the same token. Places at the base's cursor are left to the base.
+        Several guesses may be of the same token. Places that the base guesses itself are left out.
         """
         self._catch_up()
         levels: dict[int, list[_Place]] = {}

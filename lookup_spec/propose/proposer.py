@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from lookup_spec.propose.base import Base
 from lookup_spec.propose.grow import grow, rank
@@ -11,10 +12,11 @@ from lookup_spec.propose.hazard import Hazards
 from lookup_spec.propose.index import Index
 from lookup_spec.propose.prompt import Prompt, Span
 from lookup_spec.propose.rename import Retokenizer
+from lookup_spec.propose.segment import Segment
 from lookup_spec.propose.store import SegmentStore
 from lookup_spec.propose.tree import DraftTree
 
-DEFAULT_FLOOR = 0.02
+DEFAULT_FLOOR = 0.015
 
 _SURE = 32
 _FAR_MATCH = 5
@@ -25,14 +27,14 @@ _LONGEST_MESSAGE = 512
 class LookupProposer:
     """Follows the base through its changes, and looks elsewhere where that fails.
 
-    The base is what the answer is expected to follow: the prompt's prediction if it has one, else its first span of
-    kind ``"base"``, else the whole prompt.
+    The base is what the answer is expected to follow: the prompt's prediction if it has one, else its first
+    span of kind ``"base"``, else the whole prompt.
 
     Args:
         store: where segments are kept between requests; None indexes each prompt anew.
         tenant: whose segments may be used.
-        hazards: counts to start from and to add to; may be shared between requests. None starts from those that come
-            with the package.
+        hazards: counts to start from and to add to; may be shared between requests. None starts from those
+            that come with the package.
         retokenizer: knows the tokenizer; None proposes no renames.
         floor: nodes of less estimated path probability are not drafted.
     """
@@ -74,7 +76,7 @@ class LookupProposer:
             self._base.announce(prompt.ids[start:end])
         self._ranked: list[tuple[float, Guess]] | None = None
 
-    def _segment(self, ids: tuple[int, ...]):
+    def _segment(self, ids: tuple[int, ...]) -> Segment:
         return self._store.get(self._tenant, ids)
 
     def propose(self, limit: int) -> DraftTree:
@@ -173,19 +175,21 @@ def _common(one: Sequence[int], other: Sequence[int]) -> int:
     """Length of the common head of two equally long sequences."""
     if list(one) == list(other):
         return len(one)
-    return next(place for place, (left, right) in enumerate(zip(one, other)) if left != right)
+    return next(place for place, (left, right) in enumerate(zip(one, other, strict=True)) if left != right)
 
 
 def _around(prompt: Prompt, span: Span) -> list[tuple[int, int]]:
     """The prompt's stretches other than ``span``, cut at the edges of its spans."""
     edges = {0, len(prompt.ids), *(edge for item in prompt.spans for edge in (item.start, item.end))}
     cuts = sorted({*edges, span.start, span.end})
-    return [(start, end) for start, end in zip(cuts, cuts[1:]) if start != span.start]
+    return [(start, end) for start, end in pairwise(cuts) if start != span.start]
 
 
 def _messages(prompt: Prompt) -> list[tuple[int, int]]:
     """The short stretches of the prompt that are no documents: among them, what is asked for."""
     edges = [0, *(edge for span in prompt.spans for edge in (span.start, span.end)), len(prompt.ids)]
     return [
-        (start, end) for start, end in zip(edges[::2], edges[1::2]) if start < end <= start + _LONGEST_MESSAGE
+        (start, end)
+        for start, end in zip(edges[::2], edges[1::2], strict=True)
+        if start < end <= start + _LONGEST_MESSAGE
     ]

@@ -67,7 +67,6 @@ class Rewritten:
         """The last place of the original that corresponds to ``place``, or to one before it."""
         return bisect_right(self.places, place) - 1
 
-
     def between(self, around: Sequence[int], low: int, high: int) -> Rewritten:
         """The same in its place: this was ``around[low:high]``."""
         shift = low + len(self.ids) - high
@@ -126,8 +125,8 @@ def rewrite(
 ) -> Rewritten:
     """Applies renames to whole names, line by line.
 
-    A line is encoded anew only if encoding it unchanged gives the tokens it has; otherwise its tokens depend on
-    its neighbours, and it stays as it is.
+    A line is encoded anew only if encoding it unchanged gives the tokens it has; otherwise its tokens depend
+    on its neighbours, and it stays as it is.
 
     Args:
         ids: the original tokens.

@@ -93,9 +93,9 @@ class RenamedText:
     def _apply(self, renames: Sequence[Rename]) -> bool:
         names = self._names()
         taken = {rename.old for rename in self._counts}
-        fresh = [
-            rename for rename in renames if rename.old in names - taken and rename not in self._refuted
-        ][: max(0, _MOST - len(self._counts))]
+        fresh = [rename for rename in renames if rename.old in names - taken and rename not in self._refuted][
+            : max(0, _MOST - len(self._counts))
+        ]
         self._counts.update((rename, [0, 0]) for rename in fresh)
         return bool(fresh) and self._rewrite()
 
@@ -106,7 +106,8 @@ class RenamedText:
         return set(re.findall(r"\w+", "".join(self._pieces)))
 
     def _rewrite(self) -> bool:
-        assert self._retokenizer is not None and self._pieces is not None
+        assert self._retokenizer is not None
+        assert self._pieces is not None
         low, high, original = self._low, self._high, self._original
         if not self._counts:
             self._text = Rewritten.unchanged(original)

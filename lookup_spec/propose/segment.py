@@ -20,7 +20,8 @@ _TOKEN_BYTES = 36  # one slot of a tuple and one int object
 
 
 class Match(NamedTuple):
-    """Where one n-gram ends: ``positions[start:end]``, ascending, each the index of the token that follows it."""
+    """Where one n-gram ends: ``positions[start:end]``, ascending, each the index of the token that follows
+    it."""
 
     length: int
     positions: array[int]
@@ -40,10 +41,10 @@ class Match(NamedTuple):
 class Segment:
     """An immutable token sequence with an Aho-Corasick automaton over its n-grams.
 
-    An n-gram is a key only if the n-gram without its first token stands in more than one place: past that point
-    the place is known and a longer key adds nothing. So a text has at most ``MAX_NGRAM`` keys a token, one of
-    64,000 equal tokens has eight, and ordinary code about two a token. Keys are closed under dropping the first
-    token, so the automaton reports every key that the text read so far ends with, longest first.
+    An n-gram is a key only if the n-gram without its first token stands in more than one place: past that
+    point the place is known and a longer key adds nothing. So a text has at most ``MAX_NGRAM`` keys a token,
+    one of 64,000 equal tokens has eight, and ordinary code about two a token. Keys are closed under dropping
+    the first token, so the automaton reports every key that the text read so far ends with, longest first.
 
     Safe to share between threads: nothing changes after construction, and every search has its own iterator.
 
@@ -67,10 +68,7 @@ class Segment:
         self._index()
         nodes = self._automaton.get_stats()["nodes_count"] if len(self._lengths) else 0
         self.nbytes = (
-            _TOKEN_BYTES * len(self.ids)
-            + _NODE_BYTES * nodes
-            + 4 * len(self._positions)
-            + 5 * len(self._lengths)
+            _TOKEN_BYTES * len(self.ids) + _NODE_BYTES * nodes + 4 * len(self._positions) + 5 * len(self._lengths)
         )
 
     def __len__(self) -> int:
@@ -126,7 +124,8 @@ class Search:
     def feed(self, ids: Sequence[int]) -> None:
         """Takes in what comes next in the text.
 
-        The automaton's state depends on the last ``MAX_NGRAM`` tokens only, so a long run costs no more than these.
+        The automaton's state depends on the last ``MAX_NGRAM`` tokens only, so a long run costs no more than
+        these.
         """
         if self._iterator is None or not ids:
             return

@@ -13,8 +13,8 @@ DEFAULT_BYTES = 256 << 20
 class SegmentStore:
     """Segments by tenant and content, the least recently used dropped first.
 
-    A tenant is found only what the same tenant put in: the tenant is part of the key. The content itself is the
-    rest of it, so equal hashes of different texts cannot mix them up. Safe to use from several threads.
+    A tenant is found only what the same tenant put in: the tenant is part of the key. The content itself is
+    the rest of it, so equal hashes of different texts cannot mix them up. Safe to use from several threads.
 
     Args:
         max_bytes: the most bytes that all kept segments may take together; 0 keeps none.

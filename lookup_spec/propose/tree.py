@@ -51,9 +51,7 @@ class DraftTree:
         size = max(size, 1)
         if size >= len(self):
             return self
-        return DraftTree(
-            self.tokens[:size], self.parents[:size], self.probabilities[:size], self.sources[:size]
-        )
+        return DraftTree(self.tokens[:size], self.parents[:size], self.probabilities[:size], self.sources[:size])
 
     def depths(self) -> tuple[int, ...]:
         """Distance of each node from node 0, ``[n]``."""

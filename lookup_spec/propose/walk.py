@@ -14,7 +14,8 @@ class Walk:
 
     Attributes:
         path: accepted nodes in order, starting with node 0; these rows enter the KV cache.
-        tokens: the target's choice after each node of ``path``, same length. The last is the new pending token.
+        tokens: the target's choice after each node of ``path``, same length. The last is the new pending
+            token.
     """
 
     path: tuple[int, ...]
@@ -24,15 +25,17 @@ class Walk:
 def walk(tree: DraftTree, choose: Callable[[int], int]) -> Walk:
     """Follows, from node 0, the child that equals the target's choice, until none does.
 
-    Lookup drafts are point masses, so "draft accepted" and "draft equals the choice" are the same event and no
-    acceptance arithmetic is needed. ``choose`` is asked once per accepted node, in order, and for no other: what
-    it sees is what plain decoding would have seen.
+    Lookup drafts are point masses, so "draft accepted" and "draft equals the choice" are the same event and
+    no acceptance arithmetic is needed. ``choose`` is asked once per accepted node, in order, and for no
+    other: what it sees is what plain decoding would have seen.
 
     Args:
         tree: the verified tree.
         choose: gives the target's token after a node (an index into ``tree``).
     """
-    children = {(parent, token): node for node, (parent, token) in enumerate(zip(tree.parents, tree.tokens))}
+    children = {
+        (parent, token): node for node, (parent, token) in enumerate(zip(tree.parents, tree.tokens, strict=True))
+    }
     path: list[int] = []
     tokens: list[int] = []
     node: int | None = 0

@@ -1,0 +1,283 @@
+from __future__ import annotations
+
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lookup_spec.propose.hazard import Hazards
+from lookup_spec.propose.prompt import Prompt, Reference, Span
+from lookup_spec.propose.proposer import LookupProposer
+from lookup_spec.propose.store import SegmentStore
+from lookup_spec.propose.tree import DraftTree
+from lookup_spec.propose.walk import walk
+
+
+class Toy:
+    """Tokens are words with the space before them, and single other characters; ids are given as they come."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, int] = {}
+
+    def encode(self, text: str) -> list[int]:
+        return [self._ids.setdefault(piece, len(self._ids)) for piece in re.findall(r" ?\w+|.|\n", text)]
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        texts = list(self._ids)
+        return [texts[token] for token in ids]
+
+
+def check(tree: DraftTree, pending: int, limit: int) -> None:
+    """A tree keeps its contract."""
+    assert tree.tokens[0] == pending
+    assert (tree.parents[0], tree.probabilities[0], tree.sources[0]) == (-1, 1.0, "")
+    assert len(tree) - 1 <= max(limit, 0)
+    assert len(tree.tokens) == len(tree.parents) == len(tree.probabilities) == len(tree.sources)
+    assert all(0 <= parent < node for node, parent in enumerate(tree.parents) if node)
+    children = list(zip(tree.parents, tree.tokens, strict=True))
+    assert len(set(children)) == len(children)
+    assert list(tree.probabilities) == sorted(tree.probabilities, reverse=True)
+    assert all(0.0 < probability <= 1.0 for probability in tree.probabilities)
+    assert all(tree.sources[1:])
+
+
+def steps(proposer: LookupProposer, prompt: Prompt, answer: Sequence[int], limit: int) -> int:
+    """Forward passes for an answer; every tree on the way is checked."""
+    proposer.begin(prompt)
+    pending, done, count = prompt.ids[-1], 0, 0
+    while done < len(answer):
+        tree = proposer.propose(limit)
+        check(tree, pending, limit)
+        coming = iter(answer[done:])
+        new = answer[done : done + len(walk(tree, lambda _: next(coming, -1)).tokens)]  # noqa: B023
+        proposer.observe(new)
+        pending, done, count = new[-1], done + len(new), count + 1
+    return count
+
+
+few = st.lists(st.integers(0, 3), max_size=25)
+
+
+@st.composite
+def prompts(draw: st.DrawFn) -> Prompt:
+    ids = [*draw(few), 0]
+    edges = sorted(draw(st.lists(st.integers(0, len(ids)), max_size=4, unique=True)))
+    kinds = st.sampled_from(["base", "document", "message"])
+    spans = tuple(Span(a, b, draw(kinds)) for a, b in zip(edges[::2], edges[1::2], strict=False))
+    references = tuple(
+        Reference(tuple(draw(few)), draw(st.sampled_from(["prediction", "document"])))
+        for _ in range(draw(st.integers(0, 2)))
+    )
+    return Prompt(tuple(ids), spans, references)
+
+
+@settings(max_examples=200)
+@given(prompts(), st.lists(few, max_size=12), st.integers(0, 12))
+def test_trees_keep_their_contract(prompt: Prompt, runs: list[list[int]], limit: int) -> None:
+    """Whatever prompt, answer and limit: pending first, budget kept, siblings distinct, probabilities falling."""
+    proposer = LookupProposer(floor=0.0)
+    proposer.begin(prompt)
+    pending = prompt.ids[-1]
+    for run in [[], *runs]:
+        proposer.observe(run)
+        pending = run[-1] if run else pending
+        check(proposer.propose(limit), pending, limit)
+
+
+@given(prompts(), st.lists(few.filter(bool), max_size=8), st.lists(st.integers(0, 9), max_size=8))
+def test_proposing_changes_nothing(prompt: Prompt, runs: list[list[int]], limits: list[int]) -> None:
+    """Proposing any number of times, with any limits, or not at all, leaves later trees the same."""
+    quiet, busy = LookupProposer(), LookupProposer()
+    quiet.begin(prompt)
+    busy.begin(prompt)
+    for run in runs:
+        for limit in limits:
+            assert busy.propose(limit) == busy.propose(limit)
+        quiet.observe(run)
+        busy.observe(run)
+    assert quiet.propose(20) == busy.propose(20)
+
+
+@given(prompts(), few, st.integers(1, 20))
+def test_a_smaller_limit_gives_the_head_of_the_tree(prompt: Prompt, answer: list[int], limit: int) -> None:
+    """The tree of a smaller limit is the beginning of the larger one."""
+    proposer = LookupProposer(floor=0.0)
+    proposer.begin(prompt)
+    proposer.observe(answer)
+    assert proposer.propose(limit) == proposer.propose(40).head(limit + 1)
+
+
+def words(seed: int, count: int, vocabulary: int = 500) -> list[int]:
+    chooser = random.Random(seed)
+    return [chooser.randrange(vocabulary) for _ in range(count)]
+
+
+def edit_prompt(base: list[int]) -> Prompt:
+    return Prompt((*words(99, 10), *base, *words(98, 10)), (Span(10, 10 + len(base), "base"),))
+
+
+def test_an_unchanged_copy_takes_full_steps() -> None:
+    """A base of 1,000 tokens copied as it is takes hardly more steps than full drafts would."""
+    base = words(1, 1000)
+    assert steps(LookupProposer(), edit_prompt(base), base, 64) <= 1000 / 65 + 2
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("insertion", lambda base: [*base[:300], *words(7, 5, 10_000), *base[300:]]),
+        ("deletion", lambda base: [*base[:300], *base[320:]]),
+        ("substitution", lambda base: [*base[:300], 9001, 9002, *base[302:]]),
+        ("move", lambda base: [*base[:300], *base[500:600], *base[300:500], *base[600:]]),
+    ],
+)
+def test_the_way_back_after_a_change_is_short(name: str, change: object) -> None:
+    """After new tokens, a gap, a replacement or a move, the copy goes on within a few steps."""
+    base = words(2, 1000)
+    answer = change(base)  # type: ignore[operator]  # parametrized functions
+    assert steps(LookupProposer(), edit_prompt(base), answer, 64) <= 1000 / 65 + 16, name
+
+
+def test_what_stands_in_references_is_found() -> None:
+    """An answer that copies another file is drafted from it, though the prompt does not hold it."""
+    other = words(3, 400)
+    prompt = Prompt(tuple(words(4, 50)), references=(Reference(tuple(other), "document"),))
+    assert steps(LookupProposer(), prompt, other, 64) < 20
+
+
+def test_a_rename_is_applied_to_the_rest() -> None:
+    """Once a name was seen to change, or its change was asked for, its other places are drafted changed."""
+    toy = Toy()
+    lines = [f"first{k} = call_{k}(old_name, third{k})\n" for k in range(40)]
+    before, after = "".join(lines), "".join(lines).replace("old_name", "new_name")
+    asks, silent = (toy.encode(text) for text in ("Rename old_name to new_name.\n", "Make it better.\n"))
+    base, answer = toy.encode(before), toy.encode(after)
+
+    def count(message: list[int], retokenizer: Toy | None) -> int:
+        prompt = Prompt((*message, *base), (Span(len(message), len(message) + len(base), "base"),))
+        return steps(LookupProposer(retokenizer=retokenizer), prompt, answer, 32)
+
+    full = len(answer) / 33
+    assert count(asks, toy) <= full + 3
+    assert count(silent, toy) <= full + 10
+    assert count(silent, None) > full + 15
+
+
+def test_a_rename_that_does_not_happen_costs_little() -> None:
+    """If a rename is asked for and the answer keeps the old name, drafting soon follows the old one."""
+    toy = Toy()
+    before = "".join(f"first{k} = call_{k}(old_name, third{k})\n" for k in range(40))
+    message, base = toy.encode("Rename old_name to new_name.\n"), toy.encode(before)
+    prompt = Prompt((*message, *base), (Span(len(message), len(message) + len(base), "base"),))
+    assert steps(LookupProposer(retokenizer=toy), prompt, base, 32) <= len(base) / 33 + 6
+
+
+def test_tenants_see_nothing_of_each_other() -> None:
+    """Trees for one tenant are those of a server that never saw another tenant's text, step for step."""
+    secret, start = words(5, 60), words(5, 10)
+    first = Prompt((*words(6, 20), *secret))
+    second = Prompt((*words(6, 20), *start))
+
+    def trees(store: SegmentStore) -> list[DraftTree]:
+        proposer = LookupProposer(store, tenant="b")
+        proposer.begin(second)
+        found = [proposer.propose(32)]
+        for token in secret[10:20]:
+            proposer.observe([token])
+            found.append(proposer.propose(32))
+        return found
+
+    shared = SegmentStore()
+    for _ in range(5):
+        steps(LookupProposer(shared, tenant="a"), first, secret, 32)
+    kept = len(shared)
+    assert trees(shared) == trees(SegmentStore())
+    # The store is on: the first tenant's own repetition finds everything there.
+    steps(LookupProposer(shared, tenant="a"), first, secret, 32)
+    before = len(shared)
+    assert kept < before  # the second tenant's prompt went in under its own name
+    LookupProposer(shared, tenant="a").begin(first)
+    assert len(shared) == before
+
+
+def test_a_second_request_on_a_document_indexes_only_what_is_new() -> None:
+    """With a store, a document sent again with another instruction adds one small segment."""
+    store, base = SegmentStore(), words(8, 500)
+    for message in ([1, 2, 3], [4, 5, 6]):
+        LookupProposer(store).begin(Prompt((*base, *message), (Span(0, 500, "base"),)))
+    assert len(store) == 3
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [7] * 64_000,
+        [1, 2] * 20_000,
+        [5] * 30_000 + [6],
+        words(9, 30_000, 64),
+        [],
+    ],
+    ids=["newlines", "two", "spaces then a word", "base64", "nothing"],
+)
+def test_pathological_texts_finish(ids: list[int]) -> None:
+    """Endless repetition and noise are proposed from like anything else."""
+    answer = (ids or [1])[:300] + words(10, 30)
+    assert steps(LookupProposer(), Prompt((*ids, 3), (Span(0, len(ids), "base"),)), answer, 64) <= len(answer)
+
+
+def test_work_per_step_does_not_grow_with_the_context() -> None:
+    """A step looks at no more places in 60,000 tokens than in 6,000."""
+
+    def lines(count: int) -> int:
+        context = words(11, count, 200)
+        proposer = LookupProposer()
+        proposer.begin(Prompt(tuple(context)))
+        executed = 0
+
+        def trace(*_: object) -> object:
+            nonlocal executed
+            executed += 1
+            return trace
+
+        previous = sys.gettrace()
+        sys.settrace(trace)  # type: ignore[arg-type]  # counts lines, returns itself
+        try:
+            for token in words(12, 30, 200):
+                proposer.observe([token])
+                proposer.propose(64)
+        finally:
+            sys.settrace(previous)
+        return executed
+
+    assert lines(60_000) <= 1.5 * lines(6_000)
+
+
+def test_counts_may_be_shared_and_hold_no_tokens(tmp_path: object) -> None:
+    """Counts learned in one request serve the next, survive a file, and hold nothing but small numbers."""
+    hazards, base = Hazards(), words(13, 300, 10**6)
+    steps(LookupProposer(hazards=hazards), edit_prompt(base), base, 64)
+    path = tmp_path / "hazards.json"  # type: ignore[operator]  # pytest's Path
+    hazards.save(path)
+    numbers = [float(number) for number in re.findall(r"-?\d+\.?\d*", path.read_text())]
+    assert numbers
+    assert max(numbers) <= 64
+    again = Hazards.load(path)
+    assert steps(LookupProposer(hazards=again), edit_prompt(base), base, 64) <= 300 / 65 + 2
+    path.write_text("{}")
+    with pytest.raises(ValueError, match="no counts of guesses"):
+        Hazards.load(path)
+
+
+def test_the_token_lane_loads_no_tensors_and_no_tokenizers() -> None:
+    """Importing all of the token lane imports none of torch, transformers, tokenizers."""
+    code = (
+        "import sys, lookup_spec.propose.proposer, lookup_spec.propose.walk\n"
+        "print([name for name in ('torch', 'transformers', 'tokenizers', 'tree_sitter') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
