@@ -47,9 +47,7 @@ def serve(
     ] = None,
     temperature: Annotated[
         float,
-        typer.Option(
-            min=0.0, help="For requests that name none: 1 is OpenAI's default, 0 is best for edits."
-        ),
+        typer.Option(min=0.0, help="For requests that name none: 1 is OpenAI's default, 0 is best for edits."),
     ] = 1.0,
     max_sessions: Annotated[int, typer.Option(min=1, help="Answers generated at the same time.")] = 32,
     max_waiting: Annotated[
@@ -103,9 +101,7 @@ def serve(
             typer.echo(f"Warning: {engine.template.problem}", err=True)
 
         def ready() -> None:
-            typer.echo(
-                f"{loaded.name} in {kind} on {loaded.device}; playground: {url} (API: {url}v1)", err=True
-            )
+            typer.echo(f"{loaded.name} in {kind} on {loaded.device}; playground: {url} (API: {url}v1)", err=True)
 
         main.run(engine, settings, sock, ready)
 

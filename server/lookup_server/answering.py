@@ -36,9 +36,7 @@ class Answering(Response):
         heartbeat: seconds of silence after which a stream sends a comment.
     """
 
-    def __init__(
-        self, runner: Runner, answers: int, prepare: Prepare, *, stream: bool, heartbeat: float
-    ) -> None:
+    def __init__(self, runner: Runner, answers: int, prepare: Prepare, *, stream: bool, heartbeat: float) -> None:
         super().__init__()
         self._runner = runner
         self._count = answers

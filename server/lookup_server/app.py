@@ -57,9 +57,7 @@ def create_app(engine: Engine, settings: Settings) -> FastAPI:
     # The last added is the outermost. Cross-origin headers go on errors too, and preflights carry no key.
     app.add_middleware(Unexpected)
     app.add_middleware(KeyCheck, keys=settings.api_keys)
-    app.add_middleware(
-        CORSMiddleware, allow_origins=settings.cors_origins, allow_methods=["*"], allow_headers=["*"]
-    )
+    app.add_middleware(CORSMiddleware, allow_origins=settings.cors_origins, allow_methods=["*"], allow_headers=["*"])
     app.add_middleware(TrailingSlash)
     return app
 

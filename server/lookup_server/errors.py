@@ -85,9 +85,7 @@ def from_exception(error: Exception) -> ApiError:
             return error
         case ContextLengthError():
             numbers = {"n_prompt_tokens": error.prompt_tokens, "n_ctx": error.context_length}
-            return ApiError(
-                400, str(error), param=error.param, code="context_length_exceeded", details=numbers
-            )
+            return ApiError(400, str(error), param=error.param, code="context_length_exceeded", details=numbers)
         case InvalidRequestError():
             return bad_request(str(error), error.param)
         case LookupSpecError():
@@ -117,9 +115,7 @@ def from_validation(error: ValidationError, model: type[BaseModel]) -> ApiError:
         form = model.model_fields[str(first["loc"][0])].description
         if form is not None:
             return bad_request(f"The field {first['loc'][0]} is wrong; give {form}.", str(first["loc"][0]))
-        first = max(
-            (one for one in found if one["loc"][:1] == first["loc"][:1]), key=lambda one: len(one["loc"])
-        )
+        first = max((one for one in found if one["loc"][:1] == first["loc"][:1]), key=lambda one: len(one["loc"]))
     return bad_request(_complaint(first, model), _name(first["loc"]))
 
 

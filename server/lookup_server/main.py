@@ -75,9 +75,7 @@ class Server(uvicorn.Server):
         runner = self.service.runner
         runner.draining = True
         loop = asyncio.get_running_loop()
-        stop = loop.call_later(
-            self.service.settings.grace_seconds, lambda: loop.run_in_executor(None, runner.stop)
-        )
+        stop = loop.call_later(self.service.settings.grace_seconds, lambda: loop.run_in_executor(None, runner.stop))
         try:
             await super().shutdown(sockets)
         finally:

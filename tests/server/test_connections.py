@@ -55,9 +55,7 @@ def watched(loaded: LoadedModel) -> Iterator[Running]:
     async def log(request: Any, call_next: Any) -> Any:
         return await call_next(request)
 
-    with running(
-        SlowEngine(loaded), Settings(), lambda app: app.add_middleware(BaseHTTPMiddleware, log)
-    ) as one:
+    with running(SlowEngine(loaded), Settings(), lambda app: app.add_middleware(BaseHTTPMiddleware, log)) as one:
         yield one
 
 
@@ -97,9 +95,7 @@ def test_a_full_queue_answers_429_and_when_to_come_back(slow: Running) -> None:
             stack.enter_context(send(slow, LONG))
         until(lambda: slow.runner.active == 4)
         for stream in (True, False):
-            response = httpx.post(
-                f"{slow.url}/v1/completions", json={**LONG, "stream": stream}, trust_env=False
-            )
+            response = httpx.post(f"{slow.url}/v1/completions", json={**LONG, "stream": stream}, trust_env=False)
             assert response.status_code == 429
             assert int(response.headers["retry-after"]) >= 1
             assert response.json()["error"]["code"] == "overloaded"
@@ -120,9 +116,7 @@ def test_requests_that_run_together_get_what_each_gets_alone(service: Running) -
 
     alone = [ask(seed) for seed in range(6)]
     together: dict[int, str] = {}
-    threads = [
-        threading.Thread(target=lambda seed=seed: together.update({seed: ask(seed)})) for seed in range(6)
-    ]
+    threads = [threading.Thread(target=lambda seed=seed: together.update({seed: ask(seed)})) for seed in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:

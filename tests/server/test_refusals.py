@@ -153,9 +153,7 @@ def test_a_bad_field_is_refused_by_name(
 
 @pytest.mark.parametrize("body", BAD_BODIES, ids=[repr(body[:20]) for body in BAD_BODIES])
 @pytest.mark.parametrize("path", [TEXT, CHAT])
-def test_a_body_that_is_no_json_object_is_refused(
-    client: httpx.Client, usual: str, path: str, body: bytes
-) -> None:
+def test_a_body_that_is_no_json_object_is_refused(client: httpx.Client, usual: str, path: str, body: bytes) -> None:
     assert_error(client.post(path, content=body), 400)
     assert normal(client) == usual
 
@@ -187,9 +185,7 @@ def test_a_wrong_method_is_refused_in_the_same_shape(client: httpx.Client) -> No
 
 
 @pytest.mark.parametrize("tokens", [2048, 2049, 20_480])
-def test_a_prompt_that_fills_the_context_is_refused_with_the_numbers(
-    client: httpx.Client, tokens: int
-) -> None:
+def test_a_prompt_that_fills_the_context_is_refused_with_the_numbers(client: httpx.Client, tokens: int) -> None:
     error = assert_error(client.post(TEXT, json={"prompt": [5] * tokens, "max_tokens": 1}), 400)
     assert error["code"] == "context_length_exceeded"
     assert (error["n_prompt_tokens"], error["n_ctx"]) == (tokens, 2048)

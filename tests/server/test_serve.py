@@ -86,9 +86,7 @@ def test_a_stop_signal_ends_the_command_with_exit_code_0(tmp_path: Path, number:
 @pytest.mark.skipif(not is_installed(SMALL), reason=f"the packages of {SMALL.name} are not installed")
 def test_a_real_model_copies_in_few_forward_passes_and_says_the_same() -> None:
     """Through HTTP, with speculation on and off."""
-    code = (
-        "def area(width, height):\n    return width * height\n\n\ndef half(number):\n    return number / 2\n"
-    )
+    code = "def area(width, height):\n    return width * height\n\n\ndef half(number):\n    return number / 2\n"
     body = {
         "messages": [{"role": "user", "content": f"Repeat this file, nothing else:\n\n{code}"}],
         "temperature": 0,
@@ -98,9 +96,7 @@ def test_a_real_model_copies_in_few_forward_passes_and_says_the_same() -> None:
     }
     with command("--model", SMALL.name, "--port", "0", "--dtype", "float32") as (_, url):
         replies = [
-            httpx.post(
-                f"{url}v1/chat/completions", json={**body, "speculation": on}, timeout=300, trust_env=False
-            )
+            httpx.post(f"{url}v1/chat/completions", json={**body, "speculation": on}, timeout=300, trust_env=False)
             for on in (True, False)
         ]
     (text, passes), (plain, plain_passes) = (_text_and_passes(reply.text) for reply in replies)

@@ -61,9 +61,7 @@ def test_speculation_never_changes_the_text(
 
 
 def test_chat_chunks_are_role_then_content_then_finish_then_usage(client: httpx.Client) -> None:
-    chunks = events(
-        client, *BOTH[0][:1], {**CHAT, "temperature": 0, "stream_options": {"include_usage": True}}
-    )
+    chunks = events(client, *BOTH[0][:1], {**CHAT, "temperature": 0, "stream_options": {"include_usage": True}})
     first, *middle, last, usage = chunks
     assert first["choices"] == [
         {"index": 0, "delta": {"role": "assistant", "content": ""}, "logprobs": None, "finish_reason": None}
@@ -86,9 +84,7 @@ def test_a_stream_without_options_has_no_usage(client: httpx.Client) -> None:
 def test_completion_chunks_have_the_shape_of_the_whole_reply(client: httpx.Client) -> None:
     chunks = events(client, "/v1/completions", {**TEXT, "stream_options": {"include_usage": True}})
     assert {chunk["object"] for chunk in chunks} == {"text_completion"}
-    assert all(
-        set(chunk["choices"][0]) == {"index", "text", "logprobs", "finish_reason"} for chunk in chunks[:-1]
-    )
+    assert all(set(chunk["choices"][0]) == {"index", "text", "logprobs", "finish_reason"} for chunk in chunks[:-1])
     assert [chunk["choices"][0]["finish_reason"] for chunk in chunks[:-1]][-1] == "length"
     assert chunks[-1]["choices"] == []
 
@@ -121,9 +117,7 @@ def test_json_is_compact_and_on_one_line(client: httpx.Client) -> None:
 
 def test_line_separators_in_an_answer_do_not_split_an_event(client: httpx.Client) -> None:
     text = "a\u2028b\u2029c\x85d\r\n"
-    response = client.post(
-        "/v1/completions", json={"prompt": text, "echo": True, "max_tokens": 1, "stream": True}
-    )
+    response = client.post("/v1/completions", json={"prompt": text, "echo": True, "max_tokens": 1, "stream": True})
     assert not set("\u2028\u2029\x85\r") & set(response.text)
     first = json.loads(response.text.split("\n\n")[0].removeprefix("data: "))
     assert first["choices"][0]["text"] == text
@@ -242,9 +236,7 @@ def test_chat_logprobs_have_an_entry_for_each_token(client: httpx.Client) -> Non
     reply, chunks = post(client, "/v1/chat/completions", body), events(client, "/v1/chat/completions", body)
     content = reply["choices"][0]["logprobs"]["content"]
     assert len(content) == reply["usage"]["completion_tokens"]
-    assert bytes(byte for entry in content for byte in entry["bytes"]).decode(errors="replace") == text_of(
-        reply
-    )
+    assert bytes(byte for entry in content for byte in entry["bytes"]).decode(errors="replace") == text_of(reply)
     for entry in content:
         assert entry["top_logprobs"][0] == {key: entry[key] for key in ("token", "logprob", "bytes")}
         assert len(entry["top_logprobs"]) == 3
@@ -258,9 +250,7 @@ def test_a_prediction_changes_the_usage_but_never_the_answer(client: httpx.Clien
     plain = post(client, "/v1/chat/completions", body)
     guess = text_of(plain)
     content: Any = [{"type": "text", "text": guess}] if as_parts else guess
-    reply = post(
-        client, "/v1/chat/completions", {**body, "prediction": {"type": "content", "content": content}}
-    )
+    reply = post(client, "/v1/chat/completions", {**body, "prediction": {"type": "content", "content": content}})
     assert text_of(reply) == text_of(plain)
     details = reply["usage"]["completion_tokens_details"]
     accepted, rejected = details["accepted_prediction_tokens"], details["rejected_prediction_tokens"]
@@ -298,9 +288,7 @@ def test_speculation_runs_join_to_the_text_and_end_with_stats(
 ) -> None:
     """Also where characters span tokens and where text is held back for a stop string."""
     options = {"include_speculation": True}
-    chunks = events(
-        client, path, {**body, "seed": 1, "max_tokens": 150, "stop": stop, "stream_options": options}
-    )
+    chunks = events(client, path, {**body, "seed": 1, "max_tokens": 150, "stop": stop, "stream_options": options})
     choices = [chunk["choices"][0] for chunk in chunks]
     runs = [run for choice in choices for run in choice.get("speculation", {}).get("runs", ())]
     assert "".join(run["text"] for run in runs) == streamed_text(chunks)

@@ -82,9 +82,7 @@ def accepted_prediction(stats: Stats, length: int) -> int:
     return min(stats.accepted, length)
 
 
-def chat_tasks(
-    body: ChatRequest, engine: Engine, head: Head, temperature: float
-) -> tuple[list[Task], ChatReply]:
+def chat_tasks(body: ChatRequest, engine: Engine, head: Head, temperature: float) -> tuple[list[Task], ChatReply]:
     """What to generate, and the reply that it is for. Takes long for long messages.
 
     A last message of the assistant is the beginning of the answer, which goes on from there.

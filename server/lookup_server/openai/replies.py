@@ -70,9 +70,7 @@ class Reply(ABC):
         self._engine = engine
         self._choices = choices
         self._answers = [
-            Answer(Runs(engine.vocabulary, continuing=goes_on))
-            for goes_on in continuing
-            for _ in range(choices)
+            Answer(Runs(engine.vocabulary, continuing=goes_on)) for goes_on in continuing for _ in range(choices)
         ]
 
     @abstractmethod

@@ -30,11 +30,7 @@ class _Body(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _null_is_default(cls, body: Any) -> Any:
-        return (
-            {name: value for name, value in body.items() if value is not None}
-            if isinstance(body, dict)
-            else body
-        )
+        return {name: value for name, value in body.items() if value is not None} if isinstance(body, dict) else body
 
 
 class StreamOptions(_Body):

@@ -32,10 +32,7 @@ def chat_logprobs(engine: Engine, entries: Sequence[TokenLogprobs]) -> list[Json
             "bytes": list(piece),
         }
 
-    return [
-        {**entry(one.token, one.logprob), "top_logprobs": [entry(*other) for other in one.top]}
-        for one in entries
-    ]
+    return [{**entry(one.token, one.logprob), "top_logprobs": [entry(*other) for other in one.top]} for one in entries]
 
 
 class CompletionLogprobs:
@@ -69,8 +66,7 @@ class CompletionLogprobs:
     def _likeliest(self, entry: TokenLogprobs) -> Mapping[str, float]:
         # The chosen token is always among them, as in OpenAI's replies.
         return {
-            self._name(token): max(logprob, _LEAST)
-            for token, logprob in ((entry.token, entry.logprob), *entry.top)
+            self._name(token): max(logprob, _LEAST) for token, logprob in ((entry.token, entry.logprob), *entry.top)
         }
 
     def _name(self, token: int) -> str:
