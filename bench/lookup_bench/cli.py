@@ -131,8 +131,8 @@ def _widths(text: str) -> list[int]:
     except ValueError:
         widths = []
     if not widths or min(widths) < 1:
-        raise typer.BadParameter(f"{text!r} is no list of widths; give numbers of at least 1, such as 8,16,32,64.",
-                                 param_hint="--width")  # fmt: skip
+        advice = "give numbers of at least 1, such as 8,16,32,64"
+        raise typer.BadParameter(f"{text!r} is no list of widths; {advice}.", param_hint="--width")
     return widths
 
 

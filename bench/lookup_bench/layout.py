@@ -77,7 +77,8 @@ def fence_for(*texts: str) -> str:
 def _prompt(edit: Edit, fence: str, tokenizer: Tokenizer, files: tuple[Reference, ...]) -> Prompt:
     head = f"{_SYSTEM}<|im_start|>user\n{fence}\n"
     base = _body(edit.before)
-    rest = f"\n{fence}\nInstruction: {edit.instruction}\nReturn the whole edited file.{_END}\n<|im_start|>assistant\n"
+    wish = f"Instruction: {edit.instruction}\nReturn the whole edited file."
+    rest = f"\n{fence}\n{wish}{_END}\n<|im_start|>assistant\n"
     encoding = tokenizer.encode(head + base + rest, add_special_tokens=False)
     # Tokens that straddle an edge of the base belong to it, as far as they hold any of it.
     ends = [end for _, end in encoding.offsets]

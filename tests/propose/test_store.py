@@ -20,7 +20,7 @@ def test_the_same_content_is_indexed_once() -> None:
     """Asking again for an equal text gives the segment that was built before."""
     store = SegmentStore()
     segment = store.get("a", text(1))
-    assert store.get("a", tuple(list(text(1)))) is segment
+    assert store.get("a", (*text(1)[:-1], text(1)[-1])) is segment
     assert len(store) == 1
 
 
