@@ -80,9 +80,7 @@ class SamplingParams:
                 f"min_tokens is {self.min_tokens}, more than max_tokens {self.max_tokens}.", param="min_tokens"
             )
         if len(self.stop) > MAX_STOPS:
-            raise InvalidRequestError(
-                f"stop has {len(self.stop)} strings; give at most {MAX_STOPS}.", param="stop"
-            )
+            raise InvalidRequestError(f"stop has {len(self.stop)} strings; give at most {MAX_STOPS}.", param="stop")
         if any(not text for text in self.stop):
             raise InvalidRequestError("stop holds an empty string; leave it out.", param="stop")
         if any(not word for word in self.bad_words):
@@ -96,9 +94,7 @@ class SamplingParams:
         if self.seed is not None and not 0 <= self.seed < 2**64:
             raise InvalidRequestError(f"seed is {self.seed}; give 0 to 2**64 - 1.", param="seed")
         if self.logprobs is not None and not 0 <= self.logprobs <= MAX_LOGPROBS:
-            raise InvalidRequestError(
-                f"logprobs is {self.logprobs}; give 0 to {MAX_LOGPROBS}.", param="logprobs"
-            )
+            raise InvalidRequestError(f"logprobs is {self.logprobs}; give 0 to {MAX_LOGPROBS}.", param="logprobs")
 
     @property
     def greedy(self) -> bool:

@@ -91,7 +91,7 @@ class Transformers:
     def run(self, prompt: Prompt, max_tokens: int) -> Answer:
         ids = torch.tensor([prompt.ids], device=self.model.device)
         clock = _Clock()
-        output = self.model.generate(  # type: ignore[operator]  # their method is not typed
+        output = self.model.generate(
             ids,
             attention_mask=torch.ones_like(ids),
             max_new_tokens=max_tokens,
@@ -199,5 +199,5 @@ def _rows(task: Task, runs: dict[str, list[Answer]]) -> list[Row]:
 def _difference(ids: Sequence[int], expected: Sequence[int]) -> int | None:
     if ids == expected:
         return None
-    pairs = zip(ids, expected)
+    pairs = zip(ids, expected, strict=False)
     return next((n for n, (one, other) in enumerate(pairs) if one != other), min(len(ids), len(expected)))

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from html import escape
+from itertools import zip_longest
 
 _LINE = 17.0
 _LETTER = 7.2
@@ -125,6 +126,5 @@ def _append(line: list[Run], run: Run) -> None:
 def _aligned(left: Sequence[str], right: Sequence[str]) -> list[tuple[int | None, int | None]]:
     pairs: list[tuple[int | None, int | None]] = []
     for _, i1, i2, j1, j2 in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
-        for n in range(max(i2 - i1, j2 - j1)):
-            pairs.append((i1 + n if i1 + n < i2 else None, j1 + n if j1 + n < j2 else None))
+        pairs += zip_longest(range(i1, i2), range(j1, j2))
     return pairs

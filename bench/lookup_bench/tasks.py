@@ -45,9 +45,7 @@ _DEFAULT = (
 
 def default_tasks() -> list[Task]:
     """The tasks on the standard library, and one question without a file."""
-    tasks = [
-        Task(name, _source(module), instruction, f"{module}.py") for name, module, instruction in _DEFAULT
-    ]
+    tasks = [Task(name, _source(module), instruction, f"{module}.py") for name, module, instruction in _DEFAULT]
     question = "Write a Python class for a priority queue with push, pop and peek, with docstrings and a short example."
     return [*tasks, Task("free text", "", question, max_tokens=300)]
 

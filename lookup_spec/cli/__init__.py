@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import typer
+from lookup_bench.cli import app as bench
 
 from lookup_spec._version import __version__
 from lookup_spec.cli.edit import edit
@@ -12,7 +13,6 @@ from lookup_spec.cli.generate import generate
 from lookup_spec.cli.models import models
 from lookup_spec.cli.serve import serve
 from lookup_spec.errors import LookupSpecError
-from lookup_bench.cli import app as bench
 
 app = typer.Typer(
     name="lookup-spec",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -15,16 +15,16 @@ from lookup_spec.errors import InvalidRequestError
 
 
 def generate(
-    prompt: Annotated[Optional[str], typer.Argument(help="The prompt; left out, it is read from stdin.")] = None,
+    prompt: Annotated[str | None, typer.Argument(help="The prompt; left out, it is read from stdin.")] = None,
     file: Annotated[
-        Optional[Path], typer.Option("--file", "-f", help="Read the prompt from this UTF-8 file instead.")
+        Path | None, typer.Option("--file", "-f", help="Read the prompt from this UTF-8 file instead.")
     ] = None,
     chat: Annotated[
         bool, typer.Option("--chat", help="Send the prompt as a user's message through the model's chat template.")
     ] = False,
-    system: Annotated[Optional[str], typer.Option(help="With --chat: a system message before it.")] = None,
+    system: Annotated[str | None, typer.Option(help="With --chat: a system message before it.")] = None,
     stop: Annotated[
-        Optional[list[str]], typer.Option(help="End the answer at this string; may be given several times.")
+        list[str] | None, typer.Option(help="End the answer at this string; may be given several times.")
     ] = None,
     model: options.Model = None,
     max_tokens: options.MaxTokens = None,

@@ -23,7 +23,7 @@ def models(
 ) -> None:
     """List the embedded models: installed or not, their size, the memory they need, and the default."""
     # Importing torch takes seconds, and other commands' help does not need it.
-    from lookup_spec.model.overview import overview  # noqa: PLC0415
+    from lookup_spec.model.overview import overview
 
     rows = overview(dtype, device)
     if as_json:
@@ -32,9 +32,7 @@ def models(
     console = Console()
     console.print(_table(rows))
     console.print(f"Converted weights are kept in {cache_root()}.", soft_wrap=True)
-    console.print(
-        "Besides these, --model takes a Hugging Face id, a local directory, or a .gguf file.", soft_wrap=True
-    )
+    console.print("Besides these, --model takes a Hugging Face id, a local directory, or a .gguf file.", soft_wrap=True)
 
 
 def _table(rows: list[ModelRow]) -> Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lookup_spec.stats import Stats
 
 Model = Annotated[
-    Optional[str],
+    str | None,
     typer.Option(
         "--model",
         "-m",
@@ -25,11 +25,11 @@ Model = Annotated[
     ),
 ]
 MaxTokens = Annotated[
-    Optional[int],
+    int | None,
     typer.Option(min=0, help="Most tokens to generate.  [default: until the context is full]", show_default=False),
 ]
 Temperature = Annotated[float, typer.Option(min=0.0, help="0 always takes the likeliest token; higher is freer.")]
-Seed = Annotated[Optional[int], typer.Option(min=0, help="Of the sampling; the same seed gives the same answer.")]
+Seed = Annotated[int | None, typer.Option(min=0, help="Of the sampling; the same seed gives the same answer.")]
 DType = Annotated[
     str,
     typer.Option(help="auto, float32, bfloat16 or float16; auto is bfloat16 where the hardware computes in it."),

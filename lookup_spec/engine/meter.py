@@ -60,7 +60,6 @@ class Meter:
             drafted=sum(self._drafted.values()),
             accepted=sum(self._accepted.values()),
             sources={
-                source: SourceStats(self._drafted[source], self._accepted[source])
-                for source in sorted(self._drafted)
+                source: SourceStats(self._drafted[source], self._accepted[source]) for source in sorted(self._drafted)
             },
         )

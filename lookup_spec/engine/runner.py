@@ -59,18 +59,18 @@ class Runner:
             try:
                 batch.append(session.rows(self._max_draft_tokens, self._prefill_chunk))
                 asked.append(session)
-            except Exception as error:  # noqa: BLE001 - its proposer failed; the neighbours go on
+            except Exception as error:
                 session.fail(error)
         if not asked:
             return
         try:
             logits = self._model.forward(batch)
-        except Exception as error:  # noqa: BLE001 - whatever it was, no session may wait for ever
+        except Exception as error:
             for session in asked:
                 session.fail(error)
             return
-        for session, rows in zip(asked, logits):
+        for session, rows in zip(asked, logits, strict=True):
             try:
                 session.advance(rows)
-            except Exception as error:  # noqa: BLE001 - the neighbours go on
+            except Exception as error:
                 session.fail(error)

@@ -154,9 +154,7 @@ def packed_attention(
         rows = slice(piece.start, piece.end)
         keys, values = piece.cache.write(layer, key[0, :, rows], value[0, :, rows])
         mask = piece.mask(sliding_window, compute, query.device)
-        attended = _attend(
-            query[0, :, rows].to(compute), keys.to(compute), values.to(compute), mask, scaling, softcap
-        )
+        attended = _attend(query[0, :, rows].to(compute), keys.to(compute), values.to(compute), mask, scaling, softcap)
         out[rows] = attended.transpose(0, 1)
     return out[None], None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -73,7 +74,7 @@ class KVCache:
         Raises:
             ValueError: a row was not written by the last step, or the order is not ascending.
         """
-        if any(a >= b for a, b in zip(path, path[1:])) or (path and not 0 <= path[0] <= path[-1] < self._written):
+        if any(a >= b for a, b in itertools.pairwise(path)) or (path and not 0 <= path[0] <= path[-1] < self._written):
             raise ValueError(f"path {list(path)} does not name ascending rows among the {self._written} written")
         straight = next((i for i, row in enumerate(path) if row != i), len(path))
         if straight < len(path):

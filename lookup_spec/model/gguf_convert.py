@@ -68,9 +68,7 @@ def _write_directory(file: GgufFile, target: Path, dtype: torch.dtype) -> None:
     model = _dequantized(file, bare, dtype)
     bare.unlink()
     bos = file.special_id("bos")
-    model.generation_config = GenerationConfig(
-        eos_token_id=end_ids(file), bos_token_id=bos
-    )
+    model.generation_config = GenerationConfig(eos_token_id=end_ids(file), bos_token_id=bos)
     model.save_pretrained(target, max_shard_size="1000GB")
     tokenizer.save_pretrained(target)
 

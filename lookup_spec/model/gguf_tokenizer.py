@@ -131,9 +131,7 @@ def _used(file: GgufFile) -> dict[str, int]:
 
 
 def _sentencepiece(file: GgufFile) -> Tokenizer:
-    tokenizer = AutoTokenizer.from_pretrained(
-        str(file.path.parent), gguf_file=file.path.name, local_files_only=True
-    )
+    tokenizer = AutoTokenizer.from_pretrained(str(file.path.parent), gguf_file=file.path.name, local_files_only=True)
     backend: Tokenizer = tokenizer.backend_tokenizer
     _add_whole_tokens(file, backend)
     return backend

@@ -103,9 +103,7 @@ def load_tokenizer_only(spec: str, progress: Progress | None = None) -> Tokenize
     if isinstance(source, DirectorySource):
         tokenizer = load_tokenizer(source.path)
     else:
-        path = (
-            source.path if isinstance(source, GgufSource) else assemble(source.model, progress or _log.info)
-        )
+        path = source.path if isinstance(source, GgufSource) else assemble(source.model, progress or _log.info)
         file = read_gguf(path)
         check_consistent(file)
         tokenizer = gguf_tokenizer(file)
@@ -182,14 +180,10 @@ def _context_length(config: PreTrainedConfig, path: Path) -> int:
     raise ModelError(f"config.json in {path} does not say how long a context the model holds.")
 
 
-def _end_ids(
-    path: Path, config: PreTrainedConfig, tokenizer: PreTrainedTokenizerFast, rows: int
-) -> frozenset[int]:
+def _end_ids(path: Path, config: PreTrainedConfig, tokenizer: PreTrainedTokenizerFast, rows: int) -> frozenset[int]:
     """Every end token that the generation configuration, the configuration or the tokenizer names."""
     ids = declared_end_ids(path)
-    ids |= as_ids(
-        getattr(config.get_text_config(decoder=True), "eos_token_id", None), f"eos_token_id of {path}"
-    )
+    ids |= as_ids(getattr(config.get_text_config(decoder=True), "eos_token_id", None), f"eos_token_id of {path}")
     ids |= as_ids(tokenizer.eos_token_id, f"eos_token of {path}")
     if not ids:
         raise ModelError(f"{path} names no eos_token_id, so answers would never end; add it to config.json.")

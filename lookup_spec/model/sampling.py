@@ -60,9 +60,7 @@ class Sampler:
         InvalidRequestError: a setting names a token outside the vocabulary.
     """
 
-    def __init__(
-        self, params: SamplingParams, prompt: Sequence[int], end_ids: Iterable[int], vocab_size: int
-    ) -> None:
+    def __init__(self, params: SamplingParams, prompt: Sequence[int], end_ids: Iterable[int], vocab_size: int) -> None:
         _check_ids(params, vocab_size)
         self._params = params
         self._end_ids = torch.tensor(sorted(i for i in end_ids if i < vocab_size), dtype=torch.long)
@@ -182,7 +180,7 @@ def _likeliest(log_p: Tensor, top_p: float) -> tuple[Tensor, Tensor]:
 def _logprobs(raw: Tensor, token: int, top: int) -> TokenLogprobs:
     log_p = torch.log_softmax(raw, dim=-1)
     values, ids = log_p.topk(min(top, log_p.shape[0]))
-    return TokenLogprobs(token, float(log_p[token]), tuple(zip(ids.tolist(), values.tolist())))
+    return TokenLogprobs(token, float(log_p[token]), tuple(zip(ids.tolist(), values.tolist(), strict=True)))
 
 
 def _require_number(best: float) -> None:

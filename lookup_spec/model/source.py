@@ -62,9 +62,7 @@ def resolve(spec: str) -> Source:
         return _directory(path)
     if path.is_file():
         if path.suffix.lower() != ".gguf":
-            raise ModelError(
-                f"{spec} is a file, but not a .gguf file; give a .gguf file or the model's directory."
-            )
+            raise ModelError(f"{spec} is a file, but not a .gguf file; give a .gguf file or the model's directory.")
         return GgufSource(path.stem, path.resolve())
     looks_like_path = spec.startswith((".", "~", os.sep)) or spec.lower().endswith(".gguf")
     if looks_like_path or not _HUB_ID.fullmatch(spec):

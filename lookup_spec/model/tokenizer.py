@@ -54,9 +54,7 @@ def check_vocabulary(tokenizer: PreTrainedTokenizerFast, rows: int, directory: P
 
 def _from_json(directory: Path) -> PreTrainedTokenizerFast:
     try:
-        loaded: PreTrainedTokenizerFast = PreTrainedTokenizerFast.from_pretrained(
-            str(directory), local_files_only=True
-        )
+        loaded: PreTrainedTokenizerFast = PreTrainedTokenizerFast.from_pretrained(str(directory), local_files_only=True)
     # The Rust library raises plain Exception for a malformed tokenizer.json.
     except Exception as error:
         raise ModelError(f"The tokenizer in {directory} cannot be loaded: {one_line(error)}") from error
@@ -65,9 +63,7 @@ def _from_json(directory: Path) -> PreTrainedTokenizerFast:
 
 def _from_parts(directory: Path) -> PreTrainedTokenizerFast:
     try:
-        tokenizer: Any = AutoTokenizer.from_pretrained(
-            str(directory), local_files_only=True, trust_remote_code=False
-        )
+        tokenizer: Any = AutoTokenizer.from_pretrained(str(directory), local_files_only=True, trust_remote_code=False)
     except Exception as error:
         raise ModelError(
             f"{directory} holds no tokenizer.json, and no fast tokenizer can be made from what it holds: "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from lookup_spec.engine.session import FinishReason, Piece
 from lookup_spec.errors import EditError
@@ -38,7 +38,7 @@ class EditRequest:
     source: SourceText
     instruction: str
     path: str = ""
-    params: SamplingParams = SamplingParams()
+    params: SamplingParams = field(default_factory=SamplingParams)
     speculation: bool = True
 
     def __post_init__(self) -> None:

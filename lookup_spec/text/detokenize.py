@@ -125,9 +125,7 @@ class Vocabulary:
             self._tokens[token_id] = token
         special = {token.content for token in backend.get_added_tokens_decoder().values() if token.special}
         piece = self._decoder.piece
-        self.pieces: tuple[bytes, ...] = tuple(
-            b"" if token in special else piece(token) for token in self._tokens
-        )
+        self.pieces: tuple[bytes, ...] = tuple(b"" if token in special else piece(token) for token in self._tokens)
 
     def __len__(self) -> int:
         return len(self.pieces)

@@ -91,9 +91,7 @@ class Encoder:
             kept = _without(text, guard, offsets)
             ids, offsets = [ids[n] for n in kept], [offsets[n] for n in kept]
         starts, ends = [start for start, _ in offsets], [end for _, end in offsets]
-        return tuple(ids), tuple(
-            span and (bisect_left(starts, span[0]), bisect_right(ends, span[1])) for span in spans
-        )
+        return tuple(ids), tuple(span and (bisect_left(starts, span[0]), bisect_right(ends, span[1])) for span in spans)
 
     def with_start(self, ids: Sequence[int]) -> tuple[int, ...]:
         """The ids behind exactly one start token, if the tokenizer uses one; as they are if not."""

@@ -67,6 +67,7 @@ class _Base:
     count: int
     first: str
     last: str
+    leading: int
     settled: bool
 
     @classmethod
@@ -74,10 +75,12 @@ class _Base:
         lines = text.split("\n")
         solid = _solid(lines)
         first, last = (solid[0], solid[-1]) if solid else ("", "")
-        return cls(frozenset(solid), len(solid), first, last, _is_settled(lines))
+        leading = next((n for n, line in enumerate(solid) if not line.startswith("```")), len(solid))
+        known = frozenset(line.strip() for line in solid)
+        return cls(known, len(solid), first, last, leading, _is_settled(lines))
 
     def holds_any(self, lines: Sequence[str]) -> bool:
-        return not self.lines.isdisjoint(_solid(lines))
+        return not self.lines.isdisjoint(map(str.strip, _solid(lines)))
 
 
 def read_answer(answer: str, base: str, fence: str, *, opened: bool = False) -> str:
@@ -99,8 +102,9 @@ def read_answer(answer: str, base: str, fence: str, *, opened: bool = False) -> 
     if not lines[-1]:
         lines.pop()
     evidence = _Base.of(base)
-    readings = set(_inside(lines, evidence, Fence(fence)) if opened else _unwrapped(lines, evidence))
-    readings.update(_wrapped(lines, evidence, opened))
+    readings = [*(_inside(lines, evidence, Fence(fence)) if opened else _unwrapped(lines, evidence))]
+    if not readings or not _is_closed(lines, readings[0], fence):
+        readings += _wrapped(lines, evidence, opened)
     files = {tuple(lines[start:end]) for start, end in readings}
     if evidence.count and not any(_solid(file) for file in files or [_unfenced(lines)]):
         raise EditError(_EMPTY)
@@ -150,9 +154,7 @@ class AnswerReader:
         Raises:
             EditError: as for :func:`read_answer`; what was given so far must then not be applied.
         """
-        file = read_answer(
-            "\n".join([*self._lines, self._rest]), self._base, self._fence, opened=self._opened
-        )
+        file = read_answer("\n".join([*self._lines, self._rest]), self._base, self._fence, opened=self._opened)
         given = self._joined(0, self._given)
         if not file.startswith(given):
             raise EditError(_UNCLEAR)
@@ -177,8 +179,8 @@ def _inside(lines: Sequence[str], base: _Base, fence: Fence) -> Iterator[tuple[i
     """The answer began inside the file; if it does not end with the fence it should, it must begin as the
     base does."""
     for end in _ends(lines, 0, fence, base):
-        closed = end in _closings(lines, 0, fence)
-        if not _is_wrapped(lines[:end], base) and (closed or _begins(lines, base)):
+        closed = _is_closed(lines, (0, end), fence.mark)
+        if not _has_surplus_fence(lines[:end], base) and (closed or _begins(lines, base)):
             yield 0, end
 
 
@@ -190,23 +192,29 @@ def _unwrapped(lines: Sequence[str], base: _Base) -> Iterator[tuple[int, int]]:
 
 def _wrapped(lines: Sequence[str], base: _Base, opened: bool) -> Iterator[tuple[int, int]]:
     """The first fence of the answer is the wrapper, and what stands before it is talk."""
-    at = next((n for n, line in enumerate(lines) if Fence.of(line)), len(lines))
-    if at == len(lines) or base.holds_any(lines[:at]) or lines[at].strip() == base.first:
+    if not _has_surplus_fence(lines, base):
         return
+    at = next(n for n, line in enumerate(lines) if _is_foreign(line, base))
     fence = Fence.of(lines[at])
-    assert fence is not None
-    announced = not fence.bare and not _solid(lines[:at])
+    if fence is None or base.holds_any(lines[:at]):
+        return
     for end in _ends(lines, at + 1, Fence(fence.mark), base):
-        trusted = base.count <= 1 and (announced or not opened)
-        if trusted or base.holds_any(lines[at + 1 : end]):
+        file = lines[at + 1 : end]
+        if fence.bare and end == len(lines):
+            continue  # neither announced nor closed: nothing to go by
+        if not opened or (not fence.bare and not _solid(lines[:at])):
+            trusted = base.count <= 1 or base.holds_any(file)
+        else:
+            trusted = _begins(file, base) and _finishes(file, base)
+        if trusted and not _has_surplus_fence(file, base):
             yield at + 1, end
 
 
 def _ends(lines: Sequence[str], start: int, fence: Fence, base: _Base) -> list[int]:
     """Where a file that began at ``start`` inside ``fence`` may end; at most one place.
 
-    A single closing fence is taken at its word. Of several, the one behind the base's last line counts. If
-    there is none, the model may have closed with a shorter fence or not at all: then too the base's last line
+    A single closing fence is taken at its word. Of several, the last counts, if behind the base's last line.
+    If there is none, the model may have closed with a shorter fence or not at all: then too the base's last line
     must stand before it, and blocks must be closed as they are in the base. Nothing of the base may follow.
     """
     ends = _closings(lines, start, fence)
@@ -215,7 +223,7 @@ def _ends(lines: Sequence[str], start: int, fence: Fence, base: _Base) -> list[i
         ends = [n for n in (*shorter, len(lines)) if _is_settled(lines[start:n]) == base.settled]
         ends = [n for n in ends if _finishes(lines[start:n], base)]
     elif len(ends) > 1:
-        ends = [n for n in ends if _finishes(lines[start:n], base)]
+        ends = [n for n in ends[-1:] if _finishes(lines[start:n], base)]
     ends = [n for n in ends if not base.holds_any(_unfenced(lines[n + 1 :]))]
     return ends if len(ends) == 1 else []
 
@@ -257,6 +265,12 @@ def _is_bare(line: str, letter: str) -> bool:
     return fence is not None and fence.bare and fence.mark.startswith(letter)
 
 
+def _is_closed(lines: Sequence[str], reading: tuple[int, int], mark: str) -> bool:
+    """Whether a reading ends with the fence that was asked for."""
+    fence = Fence.of(lines[reading[1]]) if reading[1] < len(lines) else None
+    return fence is not None and fence.closes(Fence(mark))
+
+
 def _begins(lines: Sequence[str], base: _Base) -> bool:
     return _solid(lines)[:1] == [base.first]
 
@@ -265,16 +279,27 @@ def _finishes(lines: Sequence[str], base: _Base) -> bool:
     return _solid(lines)[-1:] == [base.last]
 
 
-def _is_wrapped(lines: Sequence[str], base: _Base) -> bool:
-    """Whether a block is all there is, though the base does not begin with one."""
-    solid = _solid(lines)
-    first, last = (Fence.of(solid[0]), Fence.of(solid[-1])) if len(solid) > 1 else (None, None)
-    return bool(first and last and last.closes(Fence(first.mark)) and not Fence.of(base.first))
+def _has_surplus_fence(lines: Sequence[str], base: _Base) -> bool:
+    """Whether more fences stand before the first line of the base than in the base itself: the mark of a
+    wrapper."""
+    leading = 0
+    for line in lines:
+        if _is_foreign(line, base):
+            leading += 1
+        elif base.holds_any([line]):
+            break
+    return leading > base.leading
+
+
+def _is_foreign(line: str, base: _Base) -> bool:
+    """Whether a line may be a wrapper's fence. Tildes that the base has too underline its headings."""
+    fence = Fence.of(line)
+    return fence is not None and (fence.mark.startswith("`") or line.strip() not in base.lines)
 
 
 def _is_partial(lines: Sequence[str], base: _Base) -> bool:
     """Whether lines were left out: a comment says so, or an end and half of a long file are missing."""
-    if any(_OMISSION.match(line) for line in _solid(lines) if line not in base.lines):
+    if any(_OMISSION.match(line) for line in _solid(lines) if line.strip() not in base.lines):
         return True
     whole = _begins(lines, base) and _finishes(lines, base)
     return base.count >= _LARGE and 2 * len(_solid(lines)) < base.count and not whole
@@ -285,5 +310,5 @@ def _unfenced(lines: Sequence[str]) -> list[str]:
 
 
 def _solid(lines: Sequence[str]) -> list[str]:
-    """The lines that are not blank, without the white space around them."""
-    return [line.strip() for line in lines if line.strip()]
+    """The lines that are not blank, without white space at their ends."""
+    return [line.rstrip() for line in lines if line.strip()]

@@ -88,9 +88,7 @@ class SourceText:
             new_text = new_text.removeprefix(_BOM)
         lines = _split(_BREAK.sub("\n", new_text))
         endings = self._endings_of([line for line, _ in lines])
-        body = "".join(
-            line + (ending if ended else "") for (line, ended), ending in zip(lines, endings, strict=True)
-        )
+        body = "".join(line + (ending if ended else "") for (line, ended), ending in zip(lines, endings, strict=True))
         return (_BOM if self.bom else "") + body
 
     def _endings_of(self, new: Sequence[str]) -> list[str]:

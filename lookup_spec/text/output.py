@@ -30,9 +30,7 @@ class TextOutput:
         continuing: the answer continues a text begun in the prompt (see :class:`Detokenizer`).
     """
 
-    def __init__(
-        self, vocabulary: Vocabulary, stops: Sequence[str] = (), *, continuing: bool = False
-    ) -> None:
+    def __init__(self, vocabulary: Vocabulary, stops: Sequence[str] = (), *, continuing: bool = False) -> None:
         self._detokenizer = Detokenizer(vocabulary, continuing=continuing)
         self._scanner = StopScanner(stops)
         self._starts: list[int] | None = [] if stops else None
