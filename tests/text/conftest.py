@@ -63,9 +63,7 @@ def sentencepiece(*, prefix: bool, bos: bool = True) -> PreTrainedTokenizerFast:
     trained.normalizer = normalizers.Replace(" ", mark)
     trained.train_from_iterator(
         [line.replace("\n", " ").replace("\t", " ").replace("é", "e") for line in CORPUS],
-        trainers.BpeTrainer(
-            vocab_size=220, show_progress=False, special_tokens=["<unk>", "<s>", "</s>", *bytes_]
-        ),
+        trainers.BpeTrainer(vocab_size=220, show_progress=False, special_tokens=["<unk>", "<s>", "</s>", *bytes_]),
     )
     state = json.loads(trained.to_str())["model"]
     tokenizer = Tokenizer(
@@ -102,13 +100,9 @@ def metaspace(scheme: str) -> PreTrainedTokenizerFast:
     tokenizer.decoder = decoders.Metaspace(prepend_scheme=scheme)
     tokenizer.train_from_iterator(
         CORPUS,
-        trainers.UnigramTrainer(
-            vocab_size=150, show_progress=False, special_tokens=["<unk>"], unk_token="<unk>"
-        ),
+        trainers.UnigramTrainer(vocab_size=150, show_progress=False, special_tokens=["<unk>"], unk_token="<unk>"),
     )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, unk_token="<unk>", clean_up_tokenization_spaces=False
-    )
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>", clean_up_tokenization_spaces=False)
 
 
 FAMILIES = {

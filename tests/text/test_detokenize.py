@@ -126,9 +126,7 @@ def test_the_clean_up_of_spaces_is_overridden_and_logged(families, caplog):
     assert Detokenizer(vocabulary).push_all(tokenizer("a . b")["input_ids"]) == "a . b"
 
 
-@pytest.mark.parametrize(
-    "decoder", [None, decoders.WordPiece(), decoders.BPEDecoder(), decoders.Strip(" ", 1, 0)]
-)
+@pytest.mark.parametrize("decoder", [None, decoders.WordPiece(), decoders.BPEDecoder(), decoders.Strip(" ", 1, 0)])
 def test_an_unknown_decoder_is_refused_at_once(decoder):
     """A decoder that needs the whole text is refused when the vocabulary is built."""
     backend = Tokenizer(models.WordLevel({"a": 0, "[UNK]": 1}, unk_token="[UNK]"))

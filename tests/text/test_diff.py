@@ -40,7 +40,5 @@ def test_git_apply_turns_the_old_text_into_the_new(tmp_path_factory, old, new):
     path.write_bytes(old.encode())
     patch = "".join(diff_lines(old, new))
     if old and new and patch:  # git writes creations and deletions differently
-        subprocess.run(
-            ["git", "apply", "-"], cwd=folder, input=patch.encode(), check=True, capture_output=True
-        )
+        subprocess.run(["git", "apply", "-"], cwd=folder, input=patch.encode(), check=True, capture_output=True)
         assert path.read_bytes() == new.encode()

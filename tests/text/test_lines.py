@@ -31,9 +31,7 @@ def test_mixed_endings_and_bom_survive_an_edit(new, expected):
     assert SourceText.from_bytes(MIXED).restore(new) == expected
 
 
-@given(
-    data=st.lists(st.characters(exclude_categories=["Cs"], exclude_characters="\0") | ENDINGS).map("".join)
-)
+@given(data=st.lists(st.characters(exclude_categories=["Cs"], exclude_characters="\0") | ENDINGS).map("".join))
 def test_reading_and_restoring_is_the_identity(data):
     """A file whose text is not changed comes back byte for byte, and the model's text has no CR."""
     source = SourceText.from_bytes(data.encode())

@@ -37,9 +37,7 @@ def run(vocabulary: Vocabulary, ids: list[int], stops: list[str], block: int) ->
         ("日本語✅END", ["✅E"], "日本語"),
     ],
 )
-def test_deltas_joined_are_the_answer_for_every_block_size(
-    one_byte, vocabulary, text, stops, delivered, *, block
-):
+def test_deltas_joined_are_the_answer_for_every_block_size(one_byte, vocabulary, text, stops, delivered, *, block):
     """Text up to the stop string, nothing of it, and all of a tail that was no stop string."""
     ids = one_byte(text, add_special_tokens=False)["input_ids"]
     deltas, output = run(vocabulary, ids, stops, block)
@@ -62,9 +60,7 @@ def test_kept_tokens_leave_out_those_of_the_stop_string(chatml):
     assert output.kept_tokens == expected
 
 
-@given(
-    text=st.text("ab✅\n", max_size=20), stops=st.lists(st.text("ab✅\n", min_size=1, max_size=3), max_size=3)
-)
+@given(text=st.text("ab✅\n", max_size=20), stops=st.lists(st.text("ab✅\n", min_size=1, max_size=3), max_size=3))
 def test_kept_tokens_are_the_shortest_prefix_that_gives_the_text(chatml, chatml_vocabulary, text, stops):
     """The kept tokens decode to at least the delivered text, one fewer does not."""
     ids = chatml(text, add_special_tokens=False)["input_ids"]

@@ -20,9 +20,7 @@ SOURCES = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))[:60]
 ODD = "naïve café – 日本語 👩‍👩‍👧‍👦 \U0001fae0 \u2067عربي\u2069 \t\r\n\x7f\xad  end"
 
 
-@pytest.fixture(
-    scope="module", params=["qwen2.5-coder-0.5b-instruct", "smollm2-135m-instruct", "gemma3-270m"]
-)
+@pytest.fixture(scope="module", params=["qwen2.5-coder-0.5b-instruct", "smollm2-135m-instruct", "gemma3-270m"])
 def tokenizer(request: pytest.FixtureRequest) -> PreTrainedTokenizerFast:
     try:
         return load_model(request.param, dtype="float32", device="cpu").tokenizer

@@ -20,9 +20,7 @@ def slow(text: str, stops: list[str]) -> tuple[str, str | None, str]:
             longest = max(found, key=len)
             return text[: end - len(longest)], longest, ""
     for start in range(len(text) + 1):
-        if any(stop.startswith(text[start:]) and stop != text[start:] for stop in stops) or start == len(
-            text
-        ):
+        if any(stop.startswith(text[start:]) and stop != text[start:] for stop in stops) or start == len(text):
             return text[:start], None, text[start:]
     raise AssertionError
 

@@ -160,9 +160,7 @@ def test_no_start_token_is_added_where_the_tokenizer_has_none(chatml, template):
     """A tokenizer that puts nothing before a text gets nothing put before its prompts."""
     assert template.start == ()
     assert list(template.encode_raw("hello")) == chatml("hello")["input_ids"]
-    assert chatml.decode(ChatTemplate(chatml, override=BOS_TEMPLATE).encode([user("a")]).ids).startswith(
-        "[user]"
-    )
+    assert chatml.decode(ChatTemplate(chatml, override=BOS_TEMPLATE).encode([user("a")]).ids).startswith("[user]")
 
 
 def test_a_raw_prompt_may_use_control_tokens(chatml, template):
@@ -176,9 +174,7 @@ def test_an_answer_can_be_begun(chatml, beginning, trims):
     """A final assistant message is left open, and keeps the white space at its end, trimmed or not."""
     source = chatml.chat_template.replace("m['content']", "m['content'] | trim" if trims else "m['content']")
     template = ChatTemplate(chatml, override=source)
-    prompt = template.encode(
-        [user("x"), {"role": "assistant", "content": beginning}], continue_final_message=True
-    )
+    prompt = template.encode([user("x"), {"role": "assistant", "content": beginning}], continue_final_message=True)
     shown = beginning.lstrip() if trims else beginning
     assert chatml.decode(prompt.ids, clean_up_tokenization_spaces=False).endswith(f"assistant\n{shown}")
 
