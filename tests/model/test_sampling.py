@@ -165,6 +165,7 @@ def test_noise_depends_on_seed_and_place_alone():
     for seed, place in ((6, 7), (5, 8), (7, 5), (2**64 - 1, 7)):
         other = _exponentials(seed, place, 4000)
         assert stats.pearsonr(base, other).pvalue > FALSE_ALARM
+        assert not np.intersect1d(base, other).size  # not even the same variates for other tokens
     assert stats.kstest(base, "expon").pvalue > FALSE_ALARM
 
 
