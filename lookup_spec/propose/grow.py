@@ -2,36 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
+from operator import itemgetter
+from typing import NamedTuple
 
 from lookup_spec.propose.base import Base
-from lookup_spec.propose.guess import Guess
+from lookup_spec.propose.guess import Guess, Kind
 from lookup_spec.propose.hazard import DEPTH_BUCKETS, Hazards
 from lookup_spec.propose.tree import DraftTree
 
 _LAST_DEPTH = len(DEPTH_BUCKETS) - 1
+_SOURCES = {kind: kind.name.lower() for kind in Kind}
 
 
-def rank(guesses: Sequence[Guess], hazards: Hazards) -> list[tuple[float, Guess]]:
-    """Orders guesses of distinct first tokens, each with the probability that it comes."""
-    alone = sorted([(hazards.first(guess), guess) for guess in guesses], key=_probability, reverse=True)
+class Ranked(NamedTuple):
+    """A guess among others of other first tokens.
+
+    Attributes:
+        probability: that its first token comes.
+        alone: the same, judged without looking at the others.
+        guess: what is guessed.
+    """
+
+    probability: float
+    alone: float
+    guess: Guess
+
+
+def rank(guesses: Iterable[tuple[float, Guess]], hazards: Hazards) -> list[Ranked]:
+    """Orders guesses of distinct first tokens, given with their probabilities alone, the likeliest first."""
     ranked = []
     left = 1.0
-    for place, (probability, guess) in enumerate(alone):
-        given = hazards.ranked(place, probability)
-        ranked.append((left * given, guess))
+    for place, (alone, guess) in enumerate(sorted(guesses, key=itemgetter(0), reverse=True)):
+        given = hazards.ranked(place, alone)
+        ranked.append(Ranked(left * given, alone, guess))
         left *= 1.0 - given
     return ranked
 
 
-def _probability(item: tuple[float, Guess]) -> float:
-    return item[0]
-
-
 def grow(
     pending: int,
-    ranked: Sequence[tuple[float, Guess]],
+    ranked: Sequence[Ranked],
     base: Base,
     hazards: Hazards,
     limit: int,
@@ -48,9 +60,9 @@ def grow(
         floor: nodes of less path probability are not worth checking.
     """
     tokens, parents, probabilities, sources = [pending], [-1], [1.0], [""]
-    chains = [guess for _, guess in ranked]
+    chains = [item.guess for item in ranked]
     # One entry a chain: negative probability of its next node, the chain's number, its depth, the parent.
-    heap = [(-probability, number, 0, 0) for number, (probability, _) in enumerate(ranked)]
+    heap = [(-item.probability, number, 0, 0) for number, item in enumerate(ranked)]
     heapify(heap)
     room = limit
     while heap and room > 0:
@@ -64,7 +76,7 @@ def grow(
         counts = hazards.further(guess.kind, guess.length)
         start = guess.place + depth
         fork = base.next_fork(guess.text, start + (depth == 0))
-        source = guess.kind.name.lower()
+        source = _SOURCES[guess.kind]
         for token in guess.text[start : min(start + room, fork)]:
             if probability < stop:
                 break
@@ -79,9 +91,9 @@ def grow(
         room = limit + 1 - len(tokens)
         if guess.place + depth == fork:
             heappop(heap)
-            for branch_probability, branch in rank(base.branches(fork), hazards):
-                heappush(heap, (-probability * branch_probability, len(chains), 0, parent))
-                chains.append(branch)
+            for branch in rank([(hazards.first(way), way) for way in base.branches(fork)], hazards):
+                heappush(heap, (-probability * branch.probability, len(chains), 0, parent))
+                chains.append(branch.guess)
         elif guess.place + depth < len(guess.text):
             heapreplace(heap, (-probability, number, depth, parent))
         else:

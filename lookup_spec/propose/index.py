@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 from lookup_spec.propose.base import Base
 from lookup_spec.propose.guess import Guess, Kind, matched
-from lookup_spec.propose.segment import MAX_NGRAM, Search, Segment
+from lookup_spec.propose.segment import MAX_NGRAM, Match, Search, Segment
 from lookup_spec.propose.tail import Tail, first
 
 _BEFORE, _AFTER = 8, 16
+_BEHIND_ANCHOR = 2
+_MANY = 32
 _ELSEWHERE = 12
 _ANSWER = 8
 _ENOUGH = 16
@@ -68,17 +70,18 @@ class Index:
     def _in_base(self, levels: dict[int, list[_Place]]) -> None:
         base, offset, known = self._base, self._base_offset, self._known
         ids, end = base.ids, len(base.ids)
-        pivot, *others = base.pivots()
+        pivots = [pivot - offset for pivot in base.pivots()]
         taken = base.taken()
+        found = 0
         for number, match in enumerate(self._base_search.matches()):
-            originals = set(match.around(pivot - offset, _BEFORE, _AFTER))
-            for other in others:
-                originals.update(match.around(other - offset, 0, 2))
-            for original in sorted(originals):
+            for original in _near(match, pivots):
                 place = base.place(original + offset)
                 if place < end and place not in taken:
                     length = match.length if number else matched(known, ids, place)
                     levels.setdefault(length, []).append(_Place(base.kind(place), ids, place))
+                    found += 1
+            if found >= _MANY:
+                break
 
     def _elsewhere(self, levels: dict[int, list[_Place]]) -> None:
         for text, offset, search in self._others:
@@ -95,6 +98,16 @@ class Index:
             levels.setdefault(matched(known, known, place), []).append(_Place(Kind.ANSWER, known, place))
 
 
+def _near(match: Match, pivots: Sequence[int]) -> Sequence[int]:
+    """All places of a match, or, if there are many, those near the first pivot and a few behind each other one."""
+    if match.end - match.start <= _BEFORE + _AFTER:
+        return match.positions[match.start : match.end]
+    found = set(match.around(pivots[0], _BEFORE, _AFTER))
+    for pivot in pivots[1:]:
+        found.update(match.around(pivot, 0, _BEHIND_ANCHOR))
+    return sorted(found)
+
+
 def _most_likely(levels: dict[int, list[_Place]]) -> list[Guess]:
     found: list[Guess] = []
     tokens: set[int] = set()
@@ -102,7 +115,11 @@ def _most_likely(levels: dict[int, list[_Place]]) -> list[Guess]:
         places = levels[length]
         counts = Counter([text[place] for _, text, place in places])
         shares = {token: _share(count, len(places)) for token, count in counts.items()}
-        found += [Guess(kind, text, place, length, shares[text[place]]) for kind, text, place in places]
+        # Guesses of one token, kind and length are equally likely: the first is enough.
+        distinct = {(text[place], kind): (kind, text, place) for kind, text, place in reversed(places)}
+        found += [
+            Guess(kind, text, place, length, shares[token]) for (token, _), (kind, text, place) in distinct.items()
+        ]
         tokens.update(counts)
         if len(tokens) >= _ENOUGH:
             break

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from lookup_spec.propose.base import Base
-from lookup_spec.propose.grow import grow, rank
+from lookup_spec.propose.grow import Ranked, grow, rank
 from lookup_spec.propose.guess import Guess, Kind
 from lookup_spec.propose.hazard import Hazards
 from lookup_spec.propose.index import Index
@@ -74,7 +74,7 @@ class LookupProposer:
                 self._index.add(reference.ids, 0, self._segment(reference.ids))
         for start, end in _messages(prompt):
             self._base.announce(prompt.ids[start:end])
-        self._ranked: list[tuple[float, Guess]] | None = None
+        self._ranked: list[Ranked] | None = None
 
     def _segment(self, ids: tuple[int, ...]) -> Segment:
         return self._store.get(self._tenant, ids)
@@ -96,7 +96,7 @@ class LookupProposer:
             self._go_on(hit, ids)
         self._ranked = None
 
-    def _guesses(self) -> list[tuple[float, Guess]]:
+    def _guesses(self) -> list[Ranked]:
         if self._ranked is None:
             best: dict[int, tuple[float, Guess]] = {}
             for guess in self._all_guesses():
@@ -105,7 +105,7 @@ class LookupProposer:
                 rival = best.get(token)
                 if rival is None or rival[0] < probability:
                     best[token] = (probability, guess)
-            self._ranked = rank([guess for _, guess in best.values()], self._hazards)
+            self._ranked = rank(best.values(), self._hazards)
         return self._ranked
 
     def _all_guesses(self) -> list[Guess]:
@@ -121,12 +121,11 @@ class LookupProposer:
         """Counts which guesses were right; gives the one that was."""
         hazards = self._hazards
         hit: Guess | None = None
-        alone = [(hazards.first(guess), guess) for _, guess in self._guesses()]
-        for place, (probability, guess) in enumerate(alone):
+        for place, (_, alone, guess) in enumerate(self._guesses()):
             came = guess.text[guess.place] == token
             hazards.count_first(guess, came)
             if hit is None:
-                hazards.count_ranked(place, probability, came)
+                hazards.count_ranked(place, alone, came)
             if came:
                 hit = guess
         return hit
