@@ -85,11 +85,6 @@ class Base:
         """The two ways on at a fork."""
         return self._text.branches(place)
 
-    def taken(self) -> set[int]:
-        """Places that ``guesses`` looks at already."""
-        cursor, gap = self.cursor, self.gap
-        return {cursor, *self._anchors} if gap == 0 else {cursor, cursor + gap, cursor + 1, *self._anchors}
-
     def pivots(self) -> list[int]:
         """Places of the original around which matches are likelier than elsewhere, the cursor's first."""
         return [self._text.original(place) for place in (self.cursor, *self._anchors)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from lookup_spec.propose.base import Base
@@ -47,14 +47,17 @@ class Index:
         """Also looks in ``segment``, which is ``text`` from ``offset`` on."""
         self._others.append((text, offset, segment.search()))
 
-    def guesses(self) -> list[Guess]:
+    def guesses(self, taken: Collection[int]) -> list[Guess]:
         """Where the text may go on because the latest tokens stand before, the longest matches first.
 
-        Several guesses may be of the same token. Places that the base guesses itself are left out.
+        Several guesses may be of the same token.
+
+        Args:
+            taken: places in the base that are guessed anyway; they are left out.
         """
         self._catch_up()
         levels: dict[int, list[_Place]] = {}
-        self._in_base(levels)
+        self._in_base(levels, taken)
         self._elsewhere(levels)
         self._in_answer(levels)
         return _most_likely(levels)
@@ -67,11 +70,10 @@ class Index:
         self._tail.extend(known[self._answer_start + len(self._tail) :])
         self._seen = len(known)
 
-    def _in_base(self, levels: dict[int, list[_Place]]) -> None:
+    def _in_base(self, levels: dict[int, list[_Place]], taken: Collection[int]) -> None:
         base, offset, known = self._base, self._base_offset, self._known
         ids, end = base.ids, len(base.ids)
         pivots = [pivot - offset for pivot in base.pivots()]
-        taken = base.taken()
         found = 0
         for number, match in enumerate(self._base_search.matches()):
             for original in _near(match, pivots):

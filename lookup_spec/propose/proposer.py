@@ -115,7 +115,8 @@ class LookupProposer:
         # In a long copy nothing else comes near, and looking would be the greater part of the work.
         if self._base.gap == 0 and self._base.run >= _SURE:
             return guesses
-        return guesses + self._index.guesses()
+        taken = {guess.place for guess in guesses if guess.text is self._base.ids}
+        return guesses + self._index.guesses(taken)
 
     def _count_first(self, token: int) -> Guess | None:
         """Counts which guesses were right; gives the one that was."""
