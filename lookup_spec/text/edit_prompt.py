@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from lookup_spec.errors import EditError
-from lookup_spec.text.fences import AnswerReader, fence_for
+from lookup_spec.text.answer import AnswerReader
+from lookup_spec.text.fences import fence_for
 from lookup_spec.text.messages import Passage
 from lookup_spec.text.template import ChatTemplate, EncodedPrompt
 

@@ -4,11 +4,12 @@ import itertools
 import re
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lookup_spec.errors import EditError
-from lookup_spec.text.fences import AnswerReader, fence_for, read_answer
+from lookup_spec.text.answer import AnswerReader, read_answer
+from lookup_spec.text.fences import fence_for
 
 README = (
     '# Tool\n\nRun:\n\n```bash\nmake run\n```\n\nConfig:\n\n````md\n```json\n{"port": 80}\n```\n````\n\n'
@@ -255,3 +256,31 @@ def test_lines_stream_out_before_the_answer_ends():
     assert reader.push("print(add(1, 2))\n``") == "\n\n\nprint(add(1, 2))"
     assert reader.push("`\n") == ""
     assert reader.finish() == "\n"
+
+
+PIECES = st.sampled_from(
+    ["a", "b", "c", "e = 1", "", "```\nq\n```", "```py\nr\n```", "````md\n```\n````", "~~~~", "    ```", "end"]
+)
+ADDED = st.lists(st.sampled_from(["x", "y", "a", "```\nn\n```", "```py\nm\n```"]), max_size=2)
+
+
+# The examples are the same each time: answers contrived enough can still mislead the reader.
+@settings(derandomize=True, max_examples=600, deadline=None)
+@given(
+    base=st.lists(PIECES, min_size=1, max_size=9),
+    changes=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2), ADDED), max_size=2),
+    form=st.sampled_from(["{}{fence}", "{}{fence}\nDone.\n", "{}```", "Here:\n```md\n{}```\nDone."]),
+)
+def test_edits_of_documents_are_never_misread(base, changes, form):
+    """Random edits of random documents, in the forms models answer in, are read exactly or refused."""
+    new = list(base)
+    for at, removed, added in changes:
+        new[at : at + removed] = added
+    before, after = ("".join(f"{piece}\n" for piece in pieces) for pieces in (base, new))
+    fence = fence_for(before, minimum=4)
+    assume(after.strip())
+    try:
+        file = read_answer(form.format(after, fence=fence), before, fence, opened=True)
+    except EditError:
+        return
+    assert file == after
