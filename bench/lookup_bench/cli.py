@@ -33,11 +33,6 @@ app = typer.Typer(
 DEFAULT_MODEL = "qwen2.5-coder-0.5b-instruct"
 
 
-@app.callback()
-def _bench() -> None:
-    """Keeps ``replay`` a subcommand even while it is the only one."""
-
-
 @app.command()
 def replay(
     edits: Annotated[
@@ -63,6 +58,28 @@ def replay(
         typer.echo(f"lookup-spec bench replay: {' '.join(str(error).split())}", err=True)
         raise typer.Exit(1) from None
     Console().print(_table(rows))
+
+
+@app.command()
+def calibrate(
+    edits: Annotated[list[Path], typer.Option(help="JSON Lines files of edits: instruction, before, after.")],
+    out: Annotated[Path, typer.Option(help="Where the counts go, as JSON.")],
+    model: Annotated[
+        str, typer.Option(help="Whose tokenizer: a tokenizer.json, a directory, or an embedded model's name.")
+    ] = DEFAULT_MODEL,
+) -> None:
+    """Counts on recorded edits which guesses come true, for proposers to start from."""
+    from lookup_bench.calibrate import calibrate as count
+    from lookup_bench.layout import cases
+    from lookup_bench.tokenizer import open_tokenizer
+
+    try:
+        tokenizer = open_tokenizer(model)
+        hazards = count(cases(_records(edits, None, 0), tokenizer), tokenizer)
+        hazards.save(out)
+    except (LookupSpecError, OSError) as error:
+        typer.echo(f"lookup-spec bench calibrate: {' '.join(str(error).split())}", err=True)
+        raise typer.Exit(1) from None
 
 
 def _replay(edits: Sequence[Path], git: Path | None, limit: int, workspace: Sequence[Path], model: str,

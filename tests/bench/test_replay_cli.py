@@ -15,6 +15,9 @@ from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 from typer.testing import CliRunner
 
+from lookup_spec.propose.guess import Guess, Kind
+from lookup_spec.propose.hazard import Hazards
+
 BEFORE = "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    return a - b\n"
 AFTER = BEFORE.replace("sub", "subtract")
 
@@ -68,8 +71,8 @@ def repository(tmp_path: Path) -> Path:
     return path
 
 
-def run(*arguments: object) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["replay", *map(str, arguments)], env={"COLUMNS": "200"})
+def run(*arguments: object, command: str = "replay") -> tuple[int, str]:
+    result = CliRunner().invoke(app, [command, *map(str, arguments)], env={"COLUMNS": "200"})
     return result.exit_code, result.output
 
 
@@ -166,6 +169,18 @@ def test_missing_things_are_refused_in_one_sentence(tmp_path: Path, edits: Path,
         code, output = run("--edits", edits, "--model", tokenizer, "--width", width)
         assert code == 2
         assert "is no list of widths" in output
+
+
+def test_calibration_writes_counts_that_proposers_start_from(edits: Path, tokenizer: Path, tmp_path: Path) -> None:
+    """Counts made from edits can be loaded, and know that an answer begins as predicted."""
+    out = tmp_path / "hazards.json"
+    code, output = run("--edits", edits, "--model", tokenizer, "--out", out, command="calibrate")
+    assert code == 0, output
+    start = Guess(Kind.START, (0,), 0, 0, 0)
+    assert Hazards.load(out).first(start) > Hazards(blank=True).first(start)
+    code, output = run("--edits", edits, "--model", tokenizer, "--out", tmp_path, command="calibrate")
+    assert code == 1
+    assert "Is a directory" in output
 
 
 def test_long_answers_are_left_out(tokenizer: Path) -> None:

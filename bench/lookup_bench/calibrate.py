@@ -1,0 +1,27 @@
+"""Makes the counts that proposers start from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tokenizers import Tokenizer
+
+from lookup_bench.layout import Case
+from lookup_bench.replay import replay
+from lookup_spec.propose.hazard import Hazards
+from lookup_spec.propose.proposer import LookupProposer
+from lookup_spec.propose.store import SegmentStore
+from lookup_spec.text.retokenize import TokenizerRetokenizer
+
+_WIDTH = 64
+
+
+def calibrate(cases: Iterable[Case], tokenizer: Tokenizer) -> Hazards:
+    """Counts, over recorded edits, which guesses come true; every edit with its prediction, and without."""
+    hazards, store = Hazards(blank=True), SegmentStore()
+    retokenizer = TokenizerRetokenizer(tokenizer)
+    for case in cases:
+        for prompt in (case.predicted(), case.prompt):
+            proposer = LookupProposer(store, hazards=hazards, retokenizer=retokenizer)
+            replay(proposer, prompt, case.answer, _WIDTH)
+    return hazards
