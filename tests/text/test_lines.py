@@ -121,3 +121,18 @@ def test_the_kind_of_line_end_is_told(data, eol, final):
     """The style and the presence of a final newline can be asked for."""
     source = SourceText.from_bytes(data)
     assert (source.eol, source.final_newline) == (eol, final)
+
+
+@pytest.mark.parametrize(
+    ("new", "expected"),
+    [
+        ("a\nx\nb\nc\n", "a\nx\nb\r\nc\n"),
+        ("a\nb\nx\ny\nc\n", "a\nb\r\nx\r\ny\r\nc\n"),
+        ("a\nb\nc\nx\n", "a\nb\r\nc\nx\n"),
+        ("a\nx\ny\nc\n", "a\nx\r\ny\r\nc\n"),
+        ("x\nb\nc\n", "x\nb\r\nc\n"),
+    ],
+)
+def test_an_added_line_ends_like_the_line_above(new, expected):
+    """Between lines of different endings an added or changed line takes that of its own neighbour."""
+    assert SourceText.from_text("a\nb\r\nc\n").restore_text(new) == expected
