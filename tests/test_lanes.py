@@ -118,14 +118,10 @@ def test_an_offence_would_be_found(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
-    ("lane", "unwanted"), [("propose", "torch transformers tokenizers"), ("text", "torch")]
-)
+@pytest.mark.parametrize(("lane", "unwanted"), [("propose", "torch transformers tokenizers"), ("text", "torch")])
 def test_lower_lanes_load_without_heavy_libraries(lane, unwanted):
     """Importing the package and every module of the lane leaves torch and its like unloaded."""
     names = [f"lookup_spec.{lane}.{path.stem}" for path in (ROOT / "lookup_spec" / lane).glob("[!_]*.py")]
-    code = (
-        f"import sys, lookup_spec, {', '.join(names)}; print(*(set({unwanted.split()}) & set(sys.modules)))"
-    )
+    code = f"import sys, lookup_spec, {', '.join(names)}; print(*(set({unwanted.split()}) & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr

@@ -173,9 +173,7 @@ def test_log_probabilities_are_the_targets_own(block, stream, stop):
 
     params = SamplingParams(max_tokens=4, logprobs=2, stop=stop)
     job = Job(prompt, params, lambda: ScriptProposer(script), lambda: words.output(stop))
-    (got,) = answer_all(
-        ScriptedModel(scores, len(words)), [job], width=block, ends=(), context=500, stream=stream
-    )
+    (got,) = answer_all(ScriptedModel(scores, len(words)), [job], width=block, ends=(), context=500, stream=stream)
     expected = script[:2] if stop else script
     assert tuple(got.token_ids) == tuple(entry.token for entry in got.logprobs) == expected
     for entry in got.logprobs:

@@ -65,8 +65,7 @@ def check(
         picked = range(start, min(start + random.randint(1, 4), len(prompts)))
         start = picked.stop
         jobs = [
-            Job(prompts[i], params[i], lambda script=truths[i]: any_proposer(script, random, VOCAB))
-            for i in picked
+            Job(prompts[i], params[i], lambda script=truths[i]: any_proposer(script, random, VOCAB)) for i in picked
         ]
         setting = {"width": random.choice(WIDTHS), "chunk": random.choice(CHUNKS)}
         answers = run(name, jobs, **setting)
@@ -193,6 +192,4 @@ def test_log_probabilities_do_not_depend_on_drafts():
         for ours, theirs in zip(got.logprobs, expected.logprobs, strict=True):
             assert ours.logprob == pytest.approx(theirs.logprob, abs=1e-4)
             assert [token for token, _ in ours.top] == [token for token, _ in theirs.top]
-            assert [value for _, value in ours.top] == pytest.approx(
-                [value for _, value in theirs.top], abs=1e-4
-            )
+            assert [value for _, value in ours.top] == pytest.approx([value for _, value in theirs.top], abs=1e-4)

@@ -45,9 +45,7 @@ GOOD = [
 
 
 def pairs(table):
-    return [
-        pytest.param(name, value, id=f"{name}={value!r:.30}") for name, values in table for value in values
-    ]
+    return [pytest.param(name, value, id=f"{name}={value!r:.30}") for name, values in table for value in values]
 
 
 @pytest.mark.parametrize(("name", "value"), pairs(BAD))

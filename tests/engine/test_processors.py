@@ -38,9 +38,7 @@ def said(words, scores, params, draft, block):
 def test_penalties_count_the_drafted_tokens_before_a_row(params, expected, block):
     """A penalty sees the accepted draft before each row, neither less nor more."""
     words = Words(["la ", "ok ", "prompt"])
-    got, _ = said(
-        words, {"la ": 2.0, "ok ": 1.5}, {"max_tokens": 6, **params}, ["la "] * 4 + ["ok ", "la "], block
-    )
+    got, _ = said(words, {"la ": 2.0, "ok ": 1.5}, {"max_tokens": 6, **params}, ["la "] * 4 + ["ok ", "la "], block)
     assert " ".join(got) == expected
 
 
@@ -87,7 +85,5 @@ def test_a_bias_moves_every_row(block):
     """``logit_bias`` holds at each position of a draft."""
     words = Words(["la ", "ok ", "prompt"])
     bias = {words.ids("ok ")[0]: 1.0}
-    got, _ = said(
-        words, {"la ": 2.0, "ok ": 1.5}, {"logit_bias": bias, "max_tokens": 4}, ["la ", "ok "] * 2, block
-    )
+    got, _ = said(words, {"la ": 2.0, "ok ": 1.5}, {"logit_bias": bias, "max_tokens": 4}, ["la ", "ok "] * 2, block)
     assert got == ["ok"] * 4

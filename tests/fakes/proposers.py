@@ -59,9 +59,7 @@ class TreeProposer(ScriptProposer):
         right: probability that a node tries the true token of its depth.
     """
 
-    def __init__(
-        self, script: Sequence[int], random: Random, vocab: int, *, branching: float, right: float
-    ) -> None:
+    def __init__(self, script: Sequence[int], random: Random, vocab: int, *, branching: float, right: float) -> None:
         super().__init__(script)
         self._random, self._vocab, self._branching, self._right = random, vocab, branching, right
 

@@ -147,9 +147,7 @@ def answer_all(
         for job, session, proposer, answer in zip(jobs, sessions, proposers, answers, strict=True):
             answered = len(proposer.tokens) - len(job.prompt)
             short = len(proposer.tokens) - 1 - session.cache.length
-            assert short == 0 or (answered == 0 and short > 0), (
-                "the cache holds all tokens but the pending one"
-            )
+            assert short == 0 or (answered == 0 and short > 0), "the cache holds all tokens but the pending one"
             assert all(limit <= width for limit in proposer.limits)
             if stream:
                 answer.drain(session)

@@ -23,10 +23,7 @@ class Words:
     def __init__(self, words: Sequence[str]) -> None:
         byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
         self._ids = {EOS: 0, **{word: i for i, word in enumerate(dict.fromkeys(words), 1) if word != EOS}}
-        spelled = {
-            word if word == EOS else byte_level.pre_tokenize_str(word)[0][0]: i
-            for word, i in self._ids.items()
-        }
+        spelled = {word if word == EOS else byte_level.pre_tokenize_str(word)[0][0]: i for word, i in self._ids.items()}
         tokenizer = Tokenizer(models.WordLevel(spelled, unk_token=EOS))
         tokenizer.decoder = decoders.ByteLevel()
         tokenizer.add_special_tokens([AddedToken(EOS, special=True, normalized=False)])

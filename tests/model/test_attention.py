@@ -62,9 +62,7 @@ def test_a_window_counts_positions_and_not_rows(parents, cached, window):
     for row, depth in enumerate(depths):
         places = {column: column for column in range(cached)}
         places |= {cached + node: cached + depths[node] for node in line_of(parents, row)}
-        near = {
-            column for column, place in places.items() if window is None or cached + depth - place < window
-        }
+        near = {column for column, place in places.items() if window is None or cached + depth - place < window}
         assert set(np.flatnonzero(seen[row])) == near
 
 
@@ -101,8 +99,7 @@ def test_attention_is_what_its_definition_says(softcap, window, scaling):
     key, value = rng.normal(size=(shared, rows, dim)), rng.normal(size=(shared, rows, wide))
     starts = [0, len(trees[0])]
     slices = [
-        Slice(cache, start, tree, depths_of(tree))
-        for cache, start, tree in zip(caches, starts, trees, strict=True)
+        Slice(cache, start, tree, depths_of(tree)) for cache, start, tree in zip(caches, starts, trees, strict=True)
     ]
     out, weights = packed_attention(
         module,

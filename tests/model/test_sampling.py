@@ -213,9 +213,7 @@ def test_forbidding_every_token_is_an_error():
         Sampler(params, [0], [], 3).over(torch.zeros(1, 3))(0)
 
 
-@pytest.mark.parametrize(
-    "params", [{}, {"temperature": 1.0, "seed": 0}, {"min_tokens": 2, "logit_bias": {1: 9.0}}]
-)
+@pytest.mark.parametrize("params", [{}, {"temperature": 1.0, "seed": 0}, {"min_tokens": 2, "logit_bias": {1: 9.0}}])
 def test_the_models_numbers_are_not_written_to(params):
     """Processing works on a copy: a row may be looked at again."""
     logits = torch.randn(3, 6, generator=torch.Generator().manual_seed(0))
