@@ -10,7 +10,7 @@ from lookup_spec.propose.renamed import NEVER, RenamedText
 
 _STRONG = 8
 _OPENING = 4
-_NEAR = 64
+_NEAR = 32
 _ANCHORS = 3
 _SETTLED = 200
 _GAP_BUCKETS = (0, 0, 1, 2, 3, 3, *[4] * 4, *[5] * 20)
