@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import webbrowser
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -57,6 +58,9 @@ def serve(
     grace: Annotated[
         float, typer.Option(min=0.0, help="Seconds that running answers may take to complete at shutdown.")
     ] = 10.0,
+    open_page: Annotated[
+        bool, typer.Option("--open", help="Open the playground in a browser when the model is ready.")
+    ] = False,
     dtype: options.DType = "auto",
     device: options.Device = "auto",
 ) -> None:
@@ -102,6 +106,8 @@ def serve(
 
         def ready() -> None:
             typer.echo(f"{loaded.name} in {kind} on {loaded.device}; playground: {url} (API: {url}v1)", err=True)
+            if open_page:
+                webbrowser.open(url)
 
         main.run(engine, settings, sock, ready)
 

@@ -133,7 +133,9 @@ class Sampler:
         return logits
 
     def _sample(self, logits: Tensor) -> int:
-        # The likeliest becomes 0 first: at any temperature above 0, however small, it stays a number.
+        # Not every device has float64, and the noise is made on the CPU. The likeliest becomes 0 first: at any
+        # temperature above 0, however small, it stays a number.
+        logits = logits.cpu()
         scores = (logits - logits.max()).double() / self._params.temperature
         ids, log_p = _filtered(scores, self._params)
         noise = _exponentials(self._seed, len(self._text), logits.shape[0])
@@ -145,27 +147,22 @@ def _exponentials(seed: int, position: int, size: int) -> NDArray[np.float64]:
     return np.random.Generator(np.random.Philox(key=seed, counter=position << 64)).standard_exponential(size)
 
 
-def _filtered(logits: Tensor, params: SamplingParams) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _filtered(scores: Tensor, params: SamplingParams) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Ids that may be sampled and their unnormalized log-probabilities, top-k before top-p before min-p."""
-    if params.top_k and params.top_k < logits.shape[0]:
-        scores, ids = logits.topk(params.top_k)
-        log_p = torch.log_softmax(scores.double(), dim=-1)
+    if params.top_k and params.top_k < scores.shape[0]:
+        scores, ids = scores.topk(params.top_k)
     else:
-        log_p = torch.log_softmax(logits.double(), dim=-1)
-        ids = None
-        if params.top_p < 1.0:
-            log_p, ids = _likeliest(log_p, params.top_p)
+        ids = torch.arange(scores.shape[0])
+    log_p = torch.log_softmax(scores.double(), dim=-1)
     if params.top_p < 1.0:
+        log_p, order = _likeliest(log_p, params.top_p)
         before = log_p.exp().cumsum(-1) - log_p.exp()
         kept = int((before < params.top_p).sum().clamp(min=1))
-        log_p = log_p[:kept]
-        ids = ids[:kept] if ids is not None else None
+        log_p, ids = log_p[:kept], ids[order[:kept]]
     if params.min_p > 0.0:
-        keep = log_p >= log_p.max() + np.log(params.min_p)
-        ids = ids[keep] if ids is not None else keep.nonzero().squeeze(-1)
-        log_p = log_p[keep]
-    chosen = torch.arange(logits.shape[0]) if ids is None else ids
-    return chosen.cpu().numpy(), log_p.cpu().numpy()
+        keep = log_p >= log_p.max() + math.log(params.min_p)
+        log_p, ids = log_p[keep], ids[keep]
+    return ids.numpy(), log_p.numpy()
 
 
 def _likeliest(log_p: Tensor, top_p: float) -> tuple[Tensor, Tensor]:

@@ -95,7 +95,7 @@ def edit(engine: Engine, request: EditRequest) -> Iterator[EditProgress | EditRe
     spans = () if span is None else (Span(*span, "base"),)
     prompt = Prompt(encoded.ids, spans)
     params = _bounded(request.params, prompt, engine.context_length)
-    session = engine.submit(prompt, params, speculation=request.speculation)
+    session = engine.submit(prompt, params, speculation=request.speculation, continuing=True)
     reader, progress = question.reader(), LineProgress(request.source.text)
     text: list[str] = []
     for piece in engine.follow(session):

@@ -113,7 +113,8 @@ class Encoder:
             raise InvalidRequestError(
                 "The text holds half of a surrogate pair, which is no character; send well-formed Unicode."
             ) from error
-        return self._backend.encode(text, add_special_tokens=False)
+        # A batch of one lets go of the interpreter lock meanwhile, so that a long text stalls no other thread.
+        return self._backend.encode_batch([text], add_special_tokens=False)[0]
 
 
 def _without(text: str, guard: str, offsets: Sequence[Span]) -> list[int]:
