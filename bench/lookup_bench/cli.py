@@ -165,7 +165,7 @@ def _write(path: Path, rows: Sequence[Figures]) -> None:
 def _table(rows: Sequence[Figures]) -> Table:
     table = Table(title=f"{rows[0].records} edits, {rows[0].tokens:,} tokens")
     table.add_column("nodes", justify="right")
-    table.add_column("proposer")
+    table.add_column("proposer", no_wrap=True)
     for name in ("tokens/step", "of oracle", "drafted/step", "µs/step"):
         table.add_column(name, justify="right")
     for row, after in zip(rows, [*rows[1:], None], strict=True):

@@ -35,8 +35,8 @@ class Hazards:
     length and depth. Counts start from those that come with the package (or from rough guesses where these
     have none) and move to what is seen.
 
-    Holds counts only, never tokens, so several requests, and tenants, may share one object; not for several
-    threads.
+    Holds counts only, never tokens. Requests may share one object, but not those of different tenants: what
+    one has counted shows in how much is drafted for the other. Not for several threads.
 
     Args:
         blank: start from rough guesses only.

@@ -23,7 +23,12 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Tokens that do not stand in the prompt, yet the answer may copy from: a prediction, another file."""
+    """Tokens that do not stand in the prompt, yet the answer may copy from: a prediction, another file.
+
+    A ``"prediction"`` is the whole answer as it is expected if nothing changes, with whatever stands around
+    the text in it (an opening fence, a closing one, the end token), tokenized as an answer. The answer is
+    followed along it.
+    """
 
     ids: tuple[int, ...]
     kind: SegmentKind

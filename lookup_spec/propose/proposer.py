@@ -16,7 +16,7 @@ from lookup_spec.propose.segment import Segment
 from lookup_spec.propose.store import SegmentStore
 from lookup_spec.propose.tree import DraftTree
 
-DEFAULT_FLOOR = 0.016
+DEFAULT_FLOOR = 0.017
 
 _SURE = 32
 _FAR_MATCH = 5
@@ -33,8 +33,8 @@ class LookupProposer:
     Args:
         store: where segments are kept between requests; None indexes each prompt anew.
         tenant: whose segments may be used.
-        hazards: counts to start from and to add to; may be shared between requests. None starts from those
-            that come with the package.
+        hazards: counts to start from and to add to; requests of one tenant may share them. None starts from
+            those that come with the package.
         retokenizer: knows the tokenizer; None proposes no renames.
         floor: nodes of less estimated path probability are not drafted.
     """
