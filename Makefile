@@ -12,7 +12,7 @@ comma := ,
 
 .PHONY: serve test slow check bench clean
 
-serve: $(VENV)/bin/pip
+serve: $(VENV)/.torch
 	$(VENV)/bin/pip install -q -e '.[server$(embedded)]'
 	$(VENV)/bin/lookup-spec serve --port $(PORT) $(if $(MODEL),--model $(MODEL)) --open
 
@@ -33,10 +33,11 @@ bench: $(VENV)/.dev
 clean:
 	rm -rf $(VENV)
 
-$(VENV)/bin/pip:
+$(VENV)/.torch:
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install -q '$(TORCH)'
+	touch $@
 
-$(VENV)/.dev: pyproject.toml $(VENV)/bin/pip
+$(VENV)/.dev: pyproject.toml $(VENV)/.torch
 	$(VENV)/bin/pip install -q -e '.[dev,embedded-light]'
 	touch $@
