@@ -16,7 +16,7 @@ from lookup_spec.propose.segment import Segment
 from lookup_spec.propose.store import SegmentStore
 from lookup_spec.propose.tree import DraftTree
 
-DEFAULT_FLOOR = 0.017
+DEFAULT_FLOOR = 0.0155
 
 _SURE = 32
 _FAR_MATCH = 5
