@@ -16,8 +16,9 @@ serve: $(VENV)/.torch
 	$(VENV)/bin/pip install -q -e '.[server$(embedded)]'
 	$(VENV)/bin/lookup-spec serve --port $(PORT) $(if $(MODEL),--model $(MODEL)) --open
 
+# The tests' models are tiny: one thread each is fastest, and leaves the other cores to other tests.
 test: $(VENV)/.dev
-	$(VENV)/bin/python -m pytest
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n auto
 
 slow: $(VENV)/.dev
 	$(VENV)/bin/python -m pytest -m slow

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from tokenizers import Tokenizer
 
+    from lookup_bench.e2e import Row
     from lookup_bench.records import Edit
     from lookup_bench.replay import Contestant, Figures
 
@@ -80,6 +81,73 @@ def calibrate(
     except (LookupSpecError, OSError) as error:
         typer.echo(f"lookup-spec bench calibrate: {' '.join(str(error).split())}", err=True)
         raise typer.Exit(1) from None
+
+
+@app.command()
+def e2e(
+    model: Annotated[str, typer.Option(help="As for `lookup-spec edit`.")] = DEFAULT_MODEL,
+    tasks: Annotated[
+        Path | None, typer.Option(help="JSON Lines of tasks: name, instruction, and file, module or text.")
+    ] = None,
+    compare: Annotated[
+        str, typer.Option(help="Others to run: transformers, prompt-lookup-10, prompt-lookup-20, …")
+    ] = "transformers,prompt-lookup-10",
+    rounds: Annotated[int, typer.Option(min=1, help="Counted runs of each task; figures are medians.")] = 3,
+    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
+    json_path: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
+) -> None:
+    """Decodes the same prompts with the same weights in several ways, one after the other in each round."""
+    from lookup_bench.e2e import compare as run
+    from lookup_bench.e2e import systems
+    from lookup_bench.tasks import default_tasks, read_tasks
+
+    work = default_tasks() if tasks is None else read_tasks(tasks)
+    engine, decoders = systems(model, dtype, compare)
+    with Progress(console=Console(file=sys.stderr), transient=True) as progress:
+        bar = progress.add_task("", total=len(work) * (rounds + 1))
+        rows = run(decoders, work, engine, rounds, lambda text: progress.update(bar, description=text, advance=1))
+    if json_path is not None:
+        _write(json_path, rows)
+    Console().print(_e2e_table(rows))
+
+
+@app.command()
+def picture(
+    file: Annotated[Path, typer.Argument(help="The file to edit; it is not changed.")],
+    instruction: Annotated[str, typer.Option("--instruction", "-i", help="What to change, in plain words.")],
+    out: Annotated[Path, typer.Option(help="Where the SVG goes.")],
+    model: Annotated[str, typer.Option(help="As for `lookup-spec edit`.")] = DEFAULT_MODEL,
+    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
+) -> None:
+    """Edits a file and draws what proposed each token of the answer, and where each forward pass began."""
+    from lookup_bench.picture import draw, edited_tokens
+    from lookup_bench.records import RecordError
+    from lookup_spec.pipeline.edit import EditRequest
+    from lookup_spec.pipeline.engine import load_engine
+    from lookup_spec.text.lines import SourceText
+
+    try:
+        source = SourceText.from_bytes(file.read_bytes())
+        tokens, stats = edited_tokens(load_engine(model, dtype=dtype), EditRequest(source, instruction, file.name))
+        speed = f"{stats.completion_tokens} tokens in {stats.forward_passes} forward passes"
+        out.write_text(draw(source.text, tokens, f"{instruction}  ({speed})"), encoding="utf-8")
+    except OSError as error:
+        raise RecordError(f"Cannot draw {file} to {out}: {error.strerror}.") from error
+
+
+def _e2e_table(rows: Sequence[Row]) -> Table:
+    table = Table(title="Decode phase, medians")
+    for name in ("task", "system"):
+        table.add_column(name)
+    for name in ("tokens", "tokens/s", "speed-up", "tokens/forward"):
+        table.add_column(name, justify="right")
+    table.add_column("answer")
+    for row in rows:
+        table.add_row(
+            row.task, row.system, str(row.tokens), f"{row.tokens_per_second:.1f}", f"{row.speedup:.2f}",
+            f"{row.tokens_per_forward:.1f}", "equal" if row.equal else f"differs at {row.first_difference}",
+        )  # fmt: skip
+    return table
 
 
 def _replay(edits: Sequence[Path], git: Path | None, limit: int, workspace: Sequence[Path], model: str,

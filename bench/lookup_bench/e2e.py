@@ -11,9 +11,10 @@ from typing import Any, Protocol
 import torch
 from transformers import PreTrainedModel, StoppingCriteria, StoppingCriteriaList
 
-from lookup_bench.tasks import Task
+from lookup_bench.tasks import Task, TaskError
+from lookup_spec.model.load import load_model
 from lookup_spec.pipeline.engine import Engine
-from lookup_spec.propose.prompt import Prompt, Span
+from lookup_spec.propose.prompt import Prompt, Reference, Span
 from lookup_spec.text.edit_prompt import edit_prompt
 
 
@@ -108,6 +109,37 @@ class Transformers:
         return Answer(tuple(tokens[:end]), last - first, stop - start, len(clock.steps))
 
 
+def systems(model: str, dtype: str, compare: str) -> tuple[Engine, list[System]]:
+    """Our plain decoding, ours with speculation, and the others by name.
+
+    Args:
+        model: any that can be loaded.
+        dtype: of the weights.
+        compare: names joined by commas: ``transformers``, ``prompt-lookup-N``; may be empty.
+
+    Raises:
+        TaskError: a name is unknown.
+    """
+    names = [name.strip() for name in compare.split(",") if name.strip()]
+    lookups = {name: _lookup(name) for name in names}
+    engine = Engine(load_model(model, dtype=dtype))
+    found: list[System] = [Ours(engine, False, "lookup-spec, plain"), Ours(engine, True, "lookup-spec")]
+    if names:
+        # A second copy of the weights: our engine changes the first one's attention and linear layers.
+        loaded = load_model(model, dtype=dtype)
+        found += [Transformers(loaded.model, loaded.eos_ids, tokens, name) for name, tokens in lookups.items()]
+    return engine, found
+
+
+def _lookup(name: str) -> int | None:
+    if name == "transformers":
+        return None
+    start, _, tokens = name.rpartition("-")
+    if start != "prompt-lookup" or not tokens.isdigit() or int(tokens) < 1:
+        raise TaskError(f"{name!r} cannot be compared; give transformers or prompt-lookup-N.")
+    return int(tokens)
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One system on one task, medians over the rounds.
@@ -167,8 +199,10 @@ def prompt_of(engine: Engine, task: Task) -> Prompt:
     """The prompt that the product itself would send for a task."""
     if not task.text:
         return Prompt(engine.template.encode([{"role": "user", "content": task.instruction}]).ids)
-    encoded = edit_prompt(task.text, task.instruction, task.path).encode(engine.template)
-    return Prompt(encoded.ids, tuple(Span(*span, "base") for span in encoded.spans if span))
+    question = edit_prompt(task.text, task.instruction, task.path)
+    encoded = question.encode(engine.template)
+    spans = tuple(Span(*span, "base") for span in encoded.spans if span is not None)
+    return Prompt(encoded.ids, spans, (Reference(engine.whole_answer(question.unchanged()), "prediction"),))
 
 
 def _rows(task: Task, runs: dict[str, list[Answer]]) -> list[Row]:

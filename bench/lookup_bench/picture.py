@@ -8,6 +8,11 @@ from difflib import SequenceMatcher
 from html import escape
 from itertools import zip_longest
 
+from lookup_spec.errors import EditError
+from lookup_spec.pipeline.edit import EditRequest, EditResult, edit
+from lookup_spec.pipeline.engine import Engine
+from lookup_spec.stats import Stats
+
 _LINE = 17.0
 _LETTER = 7.2
 _MARGIN = 16.0
@@ -29,6 +34,32 @@ class Run:
     text: str
     source: str
     step: int
+
+
+def edited_tokens(engine: Engine, request: EditRequest) -> tuple[list[tuple[str, str, int]], Stats]:
+    """Edits a file; for each token of the new file its text, its source and its step.
+
+    Raises:
+        EditError: as for the edit itself.
+    """
+    tokens: list[tuple[str, str, int]] = []
+    for step, event in enumerate(edit(engine, request), 1):
+        if isinstance(event, EditResult):
+            return list(_within(tokens, event.text)), event.stats
+        for token, source in zip(event.piece.token_ids, event.piece.sources, strict=True):
+            piece = engine.vocabulary.piece(token).decode("utf-8", errors="replace")
+            tokens.append((piece, source, step))
+    raise EditError("The edit ended without a result.")
+
+
+def _within(tokens: Iterable[tuple[str, str, int]], text: str) -> Iterator[tuple[str, str, int]]:
+    """The tokens of the file alone, without the closing fence behind it."""
+    left = len(text)
+    for piece, source, step in tokens:
+        yield piece[:left], source, step
+        left -= len(piece)
+        if left <= 0:
+            return
 
 
 def draw(base: str, tokens: Iterable[tuple[str, str, int]], title: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,12 +33,12 @@ class Task:
     max_tokens: int = 2048
 
 
-# Modules of the standard library with 40 to 170 lines: anyone can rebuild these tasks.
+# Modules of the standard library with 60 to 120 lines: anyone can rebuild these tasks.
 _DEFAULT = (
-    ("rename", "bisect", "Rename the parameter x to item in every function."),
-    ("type hints", "colorsys", "Add type hints to the parameters and results of all functions."),
-    ("docstrings", "keyword", "Add a one-line docstring in front of iskeyword and one in front of issoftkeyword."),
-    ("bug fix", "sched", "In run(), rename the local variable pop to next_event_pop and keep everything else."),
+    ("rename", "keyword", "Rename kwlist to KEYWORDS and softkwlist to SOFT_KEYWORDS everywhere."),
+    ("type hints", "nturl2path", "Add type hints to the parameters and results of both functions."),
+    ("docstrings", "bisect", "Shorten the docstring of every function to its first sentence."),
+    ("new function", "keyword", "Add a function is_reserved(word) that is true for keywords and soft keywords."),
 )
 
 
@@ -90,8 +89,3 @@ def _source(module: str) -> str:
     if not isinstance(origin, str) or not origin.endswith(".py"):
         raise TaskError(f"This Python has no module {module} with a source file; give other tasks with --tasks.")
     return Path(origin).read_text(encoding="utf-8")
-
-
-def names(tasks: Sequence[Task]) -> list[str]:
-    """Their names, in order."""
-    return [task.name for task in tasks]

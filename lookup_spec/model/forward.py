@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 
 from lookup_spec.model.attention import NAME, Packed, Slice
 from lookup_spec.model.cache import KVCache
-from lookup_spec.model.linear import native_bfloat16, use_upcast_linears
+from lookup_spec.model.linear import native_bfloat16, widen_linears
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ class PackedModel:
         # A CPU without bfloat16 arithmetic computes attention in float32: faster there, and more exact.
         upcast = on_cpu and model.dtype == torch.bfloat16 and not native_bfloat16()
         self._compute_dtype = torch.float32 if upcast else None
-        if upcast:
-            use_upcast_linears(model)
+        if upcast or (on_cpu and model.dtype == torch.float32):
+            widen_linears(model)
         model.set_attn_implementation(NAME)
         self.forward([Rows(self.new_cache(), (0,), (-1,), 0)])
 

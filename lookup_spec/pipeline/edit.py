@@ -9,7 +9,7 @@ from lookup_spec.engine.session import FinishReason, Piece
 from lookup_spec.errors import EditError
 from lookup_spec.params import SamplingParams
 from lookup_spec.pipeline.engine import Engine
-from lookup_spec.propose.prompt import Prompt, Span
+from lookup_spec.propose.prompt import Prompt, Reference, Span
 from lookup_spec.stats import Stats
 from lookup_spec.text.edit_prompt import edit_prompt
 from lookup_spec.text.lines import SourceText
@@ -91,9 +91,9 @@ def edit(engine: Engine, request: EditRequest) -> Iterator[EditProgress | EditRe
     """
     question = edit_prompt(request.source.text, request.instruction, request.path)
     encoded = question.encode(engine.template)
-    [span] = encoded.spans
-    spans = () if span is None else (Span(*span, "base"),)
-    prompt = Prompt(encoded.ids, spans)
+    spans = tuple(Span(*span, "base") for span in encoded.spans if span is not None)
+    expected = Reference(engine.whole_answer(question.unchanged()), "prediction")
+    prompt = Prompt(encoded.ids, spans, (expected,))
     params = _bounded(request.params, prompt, engine.context_length)
     session = engine.submit(prompt, params, speculation=request.speculation, continuing=True)
     reader, progress = question.reader(), LineProgress(request.source.text)

@@ -17,9 +17,11 @@ from lookup_spec.params import SamplingParams
 from lookup_spec.propose.prompt import Prompt, Reference
 from lookup_spec.propose.proposer import LookupProposer
 from lookup_spec.propose.protocol import NoProposer, Proposer
+from lookup_spec.propose.store import SegmentStore
 from lookup_spec.stats import Stats
 from lookup_spec.text.detokenize import Vocabulary
 from lookup_spec.text.output import TextOutput
+from lookup_spec.text.retokenize import TokenizerRetokenizer
 from lookup_spec.text.template import ChatTemplate
 
 if TYPE_CHECKING:
@@ -80,6 +82,7 @@ class Engine:
         max_draft_tokens: most drafted tokens per request and forward pass.
         prefill_chunk: most prompt tokens per request and forward pass.
         max_sessions: requests that run at the same time; further ones wait.
+        segment_store_bytes: most memory for indexed texts kept between requests; 0 keeps none.
 
     Attributes:
         tokenizer: the transformers tokenizer.
@@ -96,6 +99,7 @@ class Engine:
         max_draft_tokens: int = 32,
         prefill_chunk: int = 512,
         max_sessions: int = 32,
+        segment_store_bytes: int = 256 << 20,
     ) -> None:
         self.tokenizer: PreTrainedTokenizerFast = loaded.tokenizer
         self.model_name = loaded.name
@@ -110,12 +114,19 @@ class Engine:
             prefill_chunk=prefill_chunk,
             max_sessions=max_sessions,
         )
+        self._segments = SegmentStore(max_bytes=segment_store_bytes)
+        self._retokenizer = TokenizerRetokenizer(loaded.tokenizer.backend_tokenizer)
         self._lock = threading.Lock()
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Token ids of a raw prompt: control tokens count as such, and a start token stands exactly once if the
         model has one."""
         return self.template.encode_raw(text)
+
+    def whole_answer(self, text: str) -> tuple[int, ...]:
+        """Token ids of a text as an answer would have them, end token included; what a prediction should be."""
+        end = self.tokenizer.eos_token_id
+        return (*self.template.encode_data(text), *((end,) if isinstance(end, int) else ()))
 
     def sampling(self, **options: Unpack[Sampling]) -> SamplingParams:
         """Checked settings from the forms that callers like.
@@ -134,7 +145,13 @@ class Engine:
         )
 
     def submit(
-        self, prompt: Prompt, params: SamplingParams, *, speculation: bool = True, continuing: bool = False
+        self,
+        prompt: Prompt,
+        params: SamplingParams,
+        *,
+        speculation: bool = True,
+        continuing: bool = False,
+        tenant: str = "",
     ) -> Session:
         """Starts a request; it moves whenever :meth:`step` is called, by whomever.
 
@@ -144,6 +161,7 @@ class Engine:
             speculation: false for plain decoding.
             continuing: the answer goes on in the middle of the prompt's text, so a space at its start is kept;
                 else it is decoded like a text of its own.
+            tenant: whose request it is; indexed texts are never shared between tenants.
 
         Raises:
             InvalidRequestError: it can never be served.
@@ -151,7 +169,7 @@ class Engine:
         session = Session(
             prompt,
             params,
-            proposer=self._proposer() if speculation else NoProposer(),
+            proposer=self._proposer(tenant) if speculation else NoProposer(),
             output=TextOutput(self.vocabulary, params.stop, continuing=continuing),
             cache=self._model.new_cache(self._capacity(prompt, params)),
             end_ids=self._end_ids,
@@ -233,8 +251,8 @@ class Engine:
         guess = self.template.encode_data(prediction) if isinstance(prediction, str) else tuple(prediction)
         return Prompt(prompt.ids, prompt.spans, (*prompt.references, Reference(guess, "prediction")))
 
-    def _proposer(self) -> Proposer:
-        return LookupProposer()
+    def _proposer(self, tenant: str) -> Proposer:
+        return LookupProposer(self._segments, tenant=tenant, retokenizer=self._retokenizer)
 
     def _capacity(self, prompt: Prompt, params: SamplingParams) -> int:
         # Room for an answer about as long as the prompt; longer ones let the cache grow.

@@ -64,6 +64,11 @@ class EditPrompt:
             plain=template.problem is not None,
         )
 
+    def unchanged(self) -> str:
+        """The answer, up to its end token, if nothing were to change: what to expect before anything is known."""
+        end = "" if self.base.endswith("\n") or not self.base else "\n"
+        return f"{self.base}{end}{self.fence}"
+
     def reader(self) -> AnswerReader:
         """What takes the edited file out of the answer."""
         return AnswerReader(self.base, self.fence, opened=True)

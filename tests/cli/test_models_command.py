@@ -60,9 +60,7 @@ def test_memory_follows_the_type(app: typer.Typer) -> None:
     assert full - half == EMBEDDED[DEFAULT].parameters * 2
 
 
-def test_short_memory_makes_the_light_model_the_default(
-    app: typer.Typer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_short_memory_makes_the_light_model_the_default(app: typer.Typer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the large model does not fit, the light one is the default, and the reason is told."""
     set_memory(monkeypatch, 4 << 30)
     found = rows(app, "--dtype", "float32")

@@ -40,9 +40,7 @@ def twin() -> Tokenizer:
         show_progress=False,
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
     )
-    tokenizer.train_from_iterator(
-        [Path(__file__).read_text(encoding="utf-8"), "Straße œuvre  two  spaces"], trainer
-    )
+    tokenizer.train_from_iterator([Path(__file__).read_text(encoding="utf-8"), "Straße œuvre  two  spaces"], trainer)
     tokenizer.add_special_tokens([AddedToken(text, normalized=False, special=True) for text in CONTROL])
     tokenizer.add_tokens([AddedToken(text, normalized=False, special=False) for text in USER_DEFINED])
     return tokenizer

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from fakes.scripted import ScriptedModel, recite
-
 from lookup_spec.engine.runner import Runner
 from lookup_spec.engine.session import Session
 from lookup_spec.model.load import LoadedModel

@@ -96,9 +96,7 @@ def test_a_missing_package_names_the_command(model: EmbeddedModel) -> None:
     missing = replace(model, packages=(*model.packages, "toy-model-part4"))
     assert is_installed(model)
     assert not is_installed(missing)
-    with pytest.raises(
-        ModelError, match=r"toy-model-part4 is missing.*pip install 'lookup-spec\[embedded-toy\]'"
-    ):
+    with pytest.raises(ModelError, match=r"toy-model-part4 is missing.*pip install 'lookup-spec\[embedded-toy\]'"):
         assemble(missing, lambda _: None)
 
 

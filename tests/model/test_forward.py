@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM, GptOssConfig
 
 from lookup_spec.errors import ModelError
 from lookup_spec.model.forward import PackedModel, Rows
-from lookup_spec.model.linear import UpcastLinear, use_upcast_linears
+from lookup_spec.model.linear import WideLinear, widen_linears
 from lookup_spec.propose.prompt import Prompt
 
 
@@ -138,8 +138,8 @@ def test_a_bfloat16_model_with_upcast_layers_is_near_its_float32_self():
     """On a CPU without bfloat16 arithmetic nothing but the weights' rounding comes between the two."""
     model = copy.deepcopy(tiny("qwen2")).to(torch.bfloat16)
     rounded = copy.deepcopy(model).float()
-    use_upcast_linears(model)
-    assert any(isinstance(module, UpcastLinear) for module in model.modules())
+    widen_linears(model)
+    assert any(isinstance(module, WideLinear) for module in model.modules())
     ids = torch.tensor([random_ids(Random(5), 12)])
     with torch.no_grad():
         ours, exact = model(ids).logits.float(), rounded(ids).logits

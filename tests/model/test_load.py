@@ -39,9 +39,7 @@ def directory(tmp_path: Path) -> Path:
 def edit(path: Path, **changes: Any) -> None:
     """Changes a JSON file; None takes a key out."""
     values = json.loads(path.read_text(encoding="utf-8")) | changes
-    path.write_text(
-        json.dumps({key: value for key, value in values.items() if value is not None}), encoding="utf-8"
-    )
+    path.write_text(json.dumps({key: value for key, value in values.items() if value is not None}), encoding="utf-8")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -55,9 +53,7 @@ def edit(path: Path, **changes: Any) -> None:
     ],
     ids=["qwen2", "qwen2-q8", "qwen2-tied", "llama-q8"],
 )
-def test_gguf_weights_are_bit_for_bit_those_of_transformers(
-    tmp_path: Path, tiny: TinyGguf, dtype: str
-) -> None:
+def test_gguf_weights_are_bit_for_bit_those_of_transformers(tmp_path: Path, tiny: TinyGguf, dtype: str) -> None:
     """Converting and loading gives exactly the weights that transformers reads from the same file."""
     path = tiny.write(tmp_path / "tiny.gguf")
     kind = getattr(torch, dtype)
@@ -187,9 +183,7 @@ def test_the_tokenizer_alone_is_the_same(tmp_path: Path, directory: Path, cache:
     assert not cache.exists()
 
 
-def test_cleaning_up_spaces_is_overridden_and_logged(
-    directory: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_cleaning_up_spaces_is_overridden_and_logged(directory: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A tokenizer that asks to clean up spaces is told not to, and that is logged."""
     edit(directory / "tokenizer_config.json", clean_up_tokenization_spaces=True)
     with caplog.at_level(logging.WARNING):
@@ -234,9 +228,7 @@ def test_damaged_directories_are_one_sentence(directory: Path, damage: Any, mess
 def test_a_vocabulary_beyond_the_embeddings_is_refused(directory: Path) -> None:
     """A tokenizer with ids for which the model has no embedding does not belong to it."""
     data = json.loads((directory / "tokenizer.json").read_text(encoding="utf-8"))
-    data["added_tokens"].append(
-        {**data["added_tokens"][-1], "id": TWIN.get_vocab_size(), "content": "<extra>"}
-    )
+    data["added_tokens"].append({**data["added_tokens"][-1], "id": TWIN.get_vocab_size(), "content": "<extra>"})
     (directory / "tokenizer.json").write_text(json.dumps(data), encoding="utf-8")
     with pytest.raises(ModelError, match=r"'<extra>' the id \d+, but vocab_size is \d+"):
         load_model(str(directory), dtype="float32")
@@ -302,9 +294,7 @@ def test_real_tokenizers_bring_back_every_text(name: str) -> None:
     """Library sources, in every kind of line end and Unicode form, decode to themselves."""
     tokenizer = real(name).tokenizer
     library = Path(json.__file__).parent.parent
-    texts = [
-        (library / file).read_text(encoding="utf-8") for file in ("argparse.py", "heapq.py", "tokenize.py")
-    ]
+    texts = [(library / file).read_text(encoding="utf-8") for file in ("argparse.py", "heapq.py", "tokenize.py")]
     texts += [texts[0].replace("\n", "\r\n"), texts[1].replace("    ", "\t"), "\ufeff" + texts[1]]
     texts += ["🦉👩‍👩‍👧‍👦 e\u0301 é n\u0303 ñ \u1e9b\u0323", "  two  spaces\t\n\n\n", "Straße nº 7 … œuvre ﬁ"]
     for text in texts:

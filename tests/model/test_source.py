@@ -68,9 +68,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         resolve(str(tmp_path / "model.bin"))
 
 
-@pytest.mark.parametrize(
-    "spec", ["./nothing", "/nothing/here", "~/nothing", "nothing.gguf", "a/b/c", "", "a b"]
-)
+@pytest.mark.parametrize("spec", ["./nothing", "/nothing/here", "~/nothing", "nothing.gguf", "a/b/c", "", "a b"])
 def test_paths_to_nothing_never_ask_the_network(unplugged: list[Any], spec: str) -> None:
     """What cannot be an id is refused without a look at the network; the embedded models are listed."""
     with pytest.raises(ModelError, match=r"There is no file or directory .* embedded models"):

@@ -128,9 +128,7 @@ def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:
     assert visible(tmp_path) == ["file", "log"]
 
 
-def test_an_unusable_cache_directory_is_a_clear_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unusable_cache_directory_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache directory that cannot be made is named, with the way to choose another."""
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("LOOKUP_SPEC_CACHE", str(tmp_path / "file"))
