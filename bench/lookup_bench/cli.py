@@ -221,7 +221,7 @@ def _widths(text: str) -> list[int]:
     return widths
 
 
-def _write(path: Path, rows: Sequence[Figures]) -> None:
+def _write(path: Path, rows: Sequence[Figures] | Sequence[Row]) -> None:
     from lookup_bench.records import RecordError
 
     try:

@@ -38,7 +38,9 @@ class Answer:
 class System(Protocol):
     """A way to decode."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """In the table."""
 
     def run(self, prompt: Prompt, max_tokens: int) -> Answer:
         """Answers greedily."""
@@ -92,7 +94,7 @@ class Transformers:
     def run(self, prompt: Prompt, max_tokens: int) -> Answer:
         ids = torch.tensor([prompt.ids], device=self.model.device)
         clock = _Clock()
-        output = self.model.generate(
+        output = self.model.generate(  # type: ignore[operator]  # torch types the inherited method as a tensor
             ids,
             attention_mask=torch.ones_like(ids),
             max_new_tokens=max_tokens,
