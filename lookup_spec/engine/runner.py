@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
+from lookup_spec.engine.budget import CostCurve, Target, Wish, share
 from lookup_spec.engine.session import Session
-from lookup_spec.model.forward import PackedModel, Rows
 
 
 class Runner:
@@ -16,12 +17,20 @@ class Runner:
         max_draft_tokens: most drafted nodes per session and step.
         prefill_chunk: most prompt tokens per session and step, so that one long prompt does not stall the others.
         max_sessions: sessions stepped together; the others wait in order of arrival.
+        costs: what passes cost, to draft only as much as pays; None always drafts as much as allowed.
     """
 
     def __init__(
-        self, model: PackedModel, *, max_draft_tokens: int, prefill_chunk: int = 512, max_sessions: int = 32
+        self,
+        model: Target,
+        *,
+        max_draft_tokens: int,
+        prefill_chunk: int = 512,
+        max_sessions: int = 32,
+        costs: CostCurve | None = None,
     ) -> None:
         self._model = model
+        self._costs = costs
         self._max_draft_tokens = max_draft_tokens
         self._prefill_chunk = prefill_chunk
         self._max_sessions = max_sessions
@@ -53,16 +62,19 @@ class Runner:
         return running
 
     def _run(self, running: Sequence[Session]) -> None:
-        batch: list[Rows] = []
+        wishes: list[Wish] = []
         asked: list[Session] = []
         for session in running:
             try:
-                batch.append(session.rows(self._max_draft_tokens, self._prefill_chunk))
+                wishes.append(session.wish(self._max_draft_tokens, self._prefill_chunk))
                 asked.append(session)
             except Exception as error:
                 session.fail(error)
         if not asked:
             return
+        drafts = [len(wish.drafts) for wish in wishes] if self._costs is None else share(self._costs, wishes)
+        batch = [session.rows(count) for session, count in zip(asked, drafts, strict=True)]
+        started = time.perf_counter()
         try:
             logits = self._model.forward(batch)
         except Exception as error:
@@ -74,3 +86,6 @@ class Runner:
                 session.advance(rows)
             except Exception as error:
                 session.fail(error)
+        if self._costs is not None:
+            # Choosing is part of it: it grows with the rows too, and only then has a GPU surely finished.
+            self._costs.observe(sum(len(rows.tokens) for rows in batch), time.perf_counter() - started)

@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 
 from torch import Tensor
 
+from lookup_spec.engine.budget import Wish
 from lookup_spec.engine.meter import Meter
 from lookup_spec.errors import ContextLengthError, InvalidRequestError
 from lookup_spec.model.cache import KVCache
@@ -123,7 +124,7 @@ class Session:
         self._taken = 0
         self._stopped = False
         self._closed = False
-        self._tree = DraftTree.root(prompt.ids[-1])
+        self._tree: DraftTree | None = None
         self._known = 0
         self._delivered = 0
         self._meter = Meter()
@@ -136,24 +137,33 @@ class Session:
         """Whether nothing more will come; :attr:`finish_reason` or :attr:`error` tells why."""
         return self.finish_reason is not None or self.error is not None
 
-    def rows(self, draft: int, chunk: int) -> Rows:
-        """What to compute next: known tokens that are not in the cache yet, then the draft tree behind them.
+    def wish(self, limit: int, chunk: int) -> Wish:
+        """Decides what to compute next: prompt tokens that are not in the cache yet, and the draft tree behind them.
 
         Args:
-            draft: most drafted nodes.
-            chunk: most known tokens at a time; while more are left, no tree is asked for.
+            limit: most drafted nodes.
+            chunk: most prompt tokens at a time; while more are left, nothing is drafted.
         """
         self._meter.start()
-        known = self._tokens[self.cache.length : -1]
-        if len(known) > chunk:
-            self._known = chunk
-            return Rows(self.cache, known[:chunk], range(-1, chunk - 1), chunk)
+        missing = len(self._tokens) - 1 - self.cache.length
+        self._known = min(missing, chunk)
         # A tree of d drafts can yield d + 1 tokens; none may be fed that could never be delivered.
         room = self._limit - self._delivered - 1
-        self._tree = self._proposer.propose(min(draft, room)) if room > 0 else DraftTree.root(self._tokens[-1])
-        self._known = before = len(known)
-        parents = [*range(-1, before - 1), *(before + parent for parent in self._tree.parents)]
-        return Rows(self.cache, [*known, *self._tree.tokens], parents, before)
+        if missing > chunk:
+            self._tree = None
+            return Wish(chunk, ())
+        self._tree = self._proposer.propose(min(limit, room)) if room > 0 else DraftTree.root(self._tokens[-1])
+        return Wish(missing + 1, self._tree.probabilities[1:])
+
+    def rows(self, drafts: int) -> Rows:
+        """The rows wished for, with only the first ``drafts`` drafted nodes."""
+        start = self.cache.length
+        known = self._tokens[start : start + self._known]
+        if self._tree is None:
+            return Rows(self.cache, known, range(-1, len(known) - 1), len(known))
+        self._tree = self._tree.head(drafts + 1)
+        parents = [*range(-1, len(known) - 1), *(len(known) + parent for parent in self._tree.parents)]
+        return Rows(self.cache, [*known, *self._tree.tokens], parents, len(known))
 
     def advance(self, logits: Tensor) -> None:
         """Takes a step's result.
@@ -162,7 +172,7 @@ class Session:
             logits: ``[rows - keep, vocab]`` for the rows last asked for.
         """
         known = range(self._known)
-        if not len(logits):
+        if self._tree is None:
             self.cache.commit(known)
             return
         choices = _Choices(self._sampler.over(logits))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
 
+from lookup_spec.engine.budget import CostCurve
 from lookup_spec.engine.runner import Runner
 from lookup_spec.engine.session import FinishReason, Piece, Session
 from lookup_spec.errors import InvalidRequestError
@@ -79,7 +80,7 @@ class Engine:
 
     Args:
         loaded: the model.
-        max_draft_tokens: most drafted tokens per request and forward pass.
+        max_draft_tokens: most drafted tokens per request and forward pass; fewer are checked where that is quicker.
         prefill_chunk: most prompt tokens per request and forward pass.
         max_sessions: requests that run at the same time; further ones wait.
         segment_store_bytes: most memory for indexed texts kept between requests; 0 keeps none.
@@ -96,7 +97,7 @@ class Engine:
         self,
         loaded: LoadedModel,
         *,
-        max_draft_tokens: int = 32,
+        max_draft_tokens: int = 64,
         prefill_chunk: int = 512,
         max_sessions: int = 32,
         segment_store_bytes: int = 256 << 20,
@@ -113,6 +114,7 @@ class Engine:
             max_draft_tokens=max_draft_tokens,
             prefill_chunk=prefill_chunk,
             max_sessions=max_sessions,
+            costs=CostCurve.measure(self._model),
         )
         self._segments = SegmentStore(max_bytes=segment_store_bytes)
         self._retokenizer = TokenizerRetokenizer(loaded.tokenizer.backend_tokenizer)
@@ -286,7 +288,7 @@ def load_engine(
     *,
     dtype: str = "auto",
     device: str = "auto",
-    max_draft_tokens: int = 32,
+    max_draft_tokens: int = 64,
     prefill_chunk: int = 512,
     max_sessions: int = 32,
 ) -> Engine:
