@@ -35,10 +35,10 @@ class Task:
 
 # Modules of the standard library with 60 to 120 lines: anyone can rebuild these tasks.
 _DEFAULT = (
-    ("rename", "keyword", "Rename kwlist to KEYWORDS and softkwlist to SOFT_KEYWORDS everywhere."),
-    ("type hints", "nturl2path", "Add type hints to the parameters and results of both functions."),
-    ("docstrings", "bisect", "Shorten the docstring of every function to its first sentence."),
-    ("new function", "keyword", "Add a function is_reserved(word) that is true for keywords and soft keywords."),
+    ("rename, list", "keyword", "Rename the list kwlist to keyword_list."),
+    ("rename, function", "nturl2path", "Rename the function url2pathname to url_to_path."),
+    ("rename, parameter", "bisect", "Rename the parameter x to item in the function insort_right."),
+    ("type hints", "bisect", "Add type hints to all functions."),
 )
 
 
