@@ -6,6 +6,7 @@ there and lets the model check each guess in one forward pass; the answer is exa
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from lookup_spec._version import __version__
@@ -15,7 +16,8 @@ from lookup_spec.stats import SourceStats, Stats
 
 if TYPE_CHECKING:
     from lookup_spec.engine.session import Piece
-    from lookup_spec.pipeline.engine import Engine, Result, load_engine
+    from lookup_spec.pipeline.engine import Engine, load_engine
+    from lookup_spec.pipeline.result import Result
 
 __all__ = [
     "ContextLengthError",
@@ -34,14 +36,17 @@ __all__ = [
 ]
 
 
+_LAZY = {
+    "Engine": "lookup_spec.pipeline.engine",
+    "Piece": "lookup_spec.engine.session",
+    "Result": "lookup_spec.pipeline.result",
+    "load_engine": "lookup_spec.pipeline.engine",
+}
+
+
 def __getattr__(name: str) -> Any:
     # Torch loads only when an engine is asked for: importing the proposers or the CLI's help must not pay for it.
-    if name in ("Engine", "Result", "load_engine"):
-        from lookup_spec.pipeline import engine
-
-        return getattr(engine, name)
-    if name == "Piece":
-        from lookup_spec.engine.session import Piece
-
-        return Piece
+    module = _LAZY.get(name)
+    if module is not None:
+        return getattr(import_module(module), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

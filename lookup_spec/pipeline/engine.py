@@ -4,73 +4,36 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
 
 from lookup_spec.engine.budget import CostCurve
 from lookup_spec.engine.runner import Runner
-from lookup_spec.engine.session import FinishReason, Piece, Session
-from lookup_spec.errors import InvalidRequestError
+from lookup_spec.engine.session import Piece, Session
 from lookup_spec.model.forward import PackedModel
 from lookup_spec.model.load import LoadedModel, load_model
-from lookup_spec.model.sampling import TokenLogprobs
-from lookup_spec.params import SamplingParams
+from lookup_spec.params import Sampling, SamplingParams
+from lookup_spec.pipeline.result import Result, collect
 from lookup_spec.propose.prompt import Prompt, Reference
 from lookup_spec.propose.proposer import LookupProposer
 from lookup_spec.propose.protocol import NoProposer, Proposer
 from lookup_spec.propose.store import SegmentStore
-from lookup_spec.stats import Stats
 from lookup_spec.text.detokenize import Vocabulary
 from lookup_spec.text.output import TextOutput
 from lookup_spec.text.retokenize import TokenizerRetokenizer
 from lookup_spec.text.template import ChatTemplate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from transformers import PreTrainedTokenizerFast
     from typing_extensions import Unpack
 
 
-class Sampling(TypedDict, total=False):
-    """Keyword arguments of :meth:`Engine.generate`; meanings as in :class:`lookup_spec.params.SamplingParams`."""
+class Options(TypedDict, total=False):
+    """Keyword arguments of :class:`Engine`."""
 
-    max_tokens: int | None
-    temperature: float
-    top_p: float
-    top_k: int
-    min_p: float
-    repetition_penalty: float
-    presence_penalty: float
-    frequency_penalty: float
-    logit_bias: Mapping[int, float]
-    bad_words: Sequence[str | Sequence[int]]
-    min_tokens: int
-    stop: str | Sequence[str]
-    stop_token_ids: Sequence[int]
-    ignore_eos: bool
-    seed: int | None
-    logprobs: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """A whole answer.
-
-    Attributes:
-        text: the answer, without what ended it.
-        token_ids: its tokens, without an end token or a stop string's.
-        finish_reason: ``"stop"`` (end token or stop string), ``"length"`` (``max_tokens`` or the context is full) or
-            ``"cancelled"``.
-        stats: what it cost.
-        logprobs: one entry for each token, if asked for.
-    """
-
-    text: str
-    token_ids: tuple[int, ...]
-    finish_reason: FinishReason
-    stats: Stats
-    logprobs: tuple[TokenLogprobs, ...] = ()
+    max_draft_tokens: int
+    prefill_chunk: int
+    max_sessions: int
+    segment_store_bytes: int
 
 
 class Engine:
@@ -203,7 +166,7 @@ class Engine:
             prompt: raw text that the answer continues, token ids, or ids with known segments.
             speculation: false for plain decoding; the answer is the same.
             prediction: a guess of the answer; it never changes the answer, only the speed.
-            sampling: see :class:`Sampling`; greedy unless a temperature is given.
+            sampling: see :class:`lookup_spec.params.Sampling`; greedy unless a temperature is given.
 
         Raises:
             InvalidRequestError: the request can never be served.
@@ -265,32 +228,8 @@ class Engine:
         return self.template.encode_data(word) if isinstance(word, str) else tuple(word)
 
 
-def collect(pieces: Iterator[Piece]) -> Result:
-    """Joins the pieces of one answer.
-
-    Raises:
-        InvalidRequestError: the pieces end without a finish reason.
-    """
-    parts = list(pieces)
-    if not parts or parts[-1].finish_reason is None or parts[-1].stats is None:
-        raise InvalidRequestError("The answer ended before it was complete.")
-    return Result(
-        text="".join(part.text for part in parts),
-        token_ids=tuple(token for part in parts for token in part.token_ids),
-        finish_reason=parts[-1].finish_reason,
-        stats=parts[-1].stats,
-        logprobs=tuple(entry for part in parts for entry in part.logprobs),
-    )
-
-
 def load_engine(
-    model: str | None = None,
-    *,
-    dtype: str = "auto",
-    device: str = "auto",
-    max_draft_tokens: int = 64,
-    prefill_chunk: int = 512,
-    max_sessions: int = 32,
+    model: str | None = None, *, dtype: str = "auto", device: str = "auto", **options: Unpack[Options]
 ) -> Engine:
     """Loads a model and makes an engine of it.
 
@@ -300,16 +239,9 @@ def load_engine(
         dtype: ``"auto"``, ``"float32"``, ``"bfloat16"`` or ``"float16"``; auto is bfloat16 where the hardware
             computes in it, else float32.
         device: ``"auto"``, or a torch device; auto is CUDA, then MPS, then the CPU.
-        max_draft_tokens: see :class:`Engine`.
-        prefill_chunk: see :class:`Engine`.
-        max_sessions: see :class:`Engine`.
+        options: see :class:`Engine`.
 
     Raises:
         ModelError: the model cannot be found or run; the message says why in one sentence.
     """
-    return Engine(
-        load_model(model, dtype=dtype, device=device),
-        max_draft_tokens=max_draft_tokens,
-        prefill_chunk=prefill_chunk,
-        max_sessions=max_sessions,
-    )
+    return Engine(load_model(model, dtype=dtype, device=device), **options)
