@@ -30,6 +30,11 @@ class Scribe(Engine):
         self._model = model
         self._runner = Runner(model, max_draft_tokens=16)
 
+    @property
+    def prompts(self) -> list[tuple[int, ...]]:
+        """Token ids of the prompts it was given."""
+        return list(self._scripts)
+
     def submit(self, prompt: Prompt, params: SamplingParams, **options: Any) -> Session:
         self._scripts[prompt.ids] = self._script
         return super().submit(prompt, params, **options)
