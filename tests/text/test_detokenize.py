@@ -12,7 +12,7 @@ from lookup_spec.errors import ModelError
 from lookup_spec.text.detokenize import Detokenizer, Vocabulary
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from(" \t\r\n▁<0xE2>é😀"))
-C01 = "naïve café – 日本語テスト 👩‍👩‍👧‍👦 ✅ \u2067عربي\u2069 end\n"
+MIXED = "naïve café – 日本語テスト 👩‍👩‍👧‍👦 ✅ \u2067عربي\u2069 end\n"
 CODE = [
     'if a != b :\n\tx = [ 1 , 2 ]\n    y = " ."\n',
     "    return 1",
@@ -20,7 +20,7 @@ CODE = [
     "don 't ; `a ?`",
     "x\t\t= 1",
     "\n\n\nfoo",
-    C01,
+    MIXED,
 ]
 
 
