@@ -13,7 +13,11 @@ from lookup_spec.propose.hazard import DEPTH_BUCKETS, Hazards
 from lookup_spec.propose.tree import DraftTree
 
 _LAST_DEPTH = len(DEPTH_BUCKETS) - 1
-_SOURCES = {kind: kind.name.lower() for kind in Kind}
+_SOURCES = tuple(kind.name.lower() for kind in Kind)
+
+_Chain = tuple[Sequence[int], int, list[float], str]
+"""What one guess copies: a text, where its next fork or its end is, how likely each next token is by depth bucket, and
+the source's name."""
 
 
 class Ranked(NamedTuple):
@@ -60,42 +64,45 @@ def grow(
         floor: nodes of less path probability are not worth checking.
     """
     tokens, parents, probabilities, sources = [pending], [-1], [1.0], [""]
-    chains = [item.guess for item in ranked]
-    # One entry a chain: negative probability of its next node, the chain's number, its depth, the parent.
-    heap = [(-item.probability, number, 0, 0) for number, item in enumerate(ranked)]
+    worth = [item for item in ranked if item.probability >= floor]
+    chains = [_chain(item.guess, base, hazards) for item in worth]
+    # One entry a chain: negative probability of its next node, the chain's number, the next place in its text, its
+    # depth, the parent.
+    heap = [(-item.probability, number, item.guess.place, 0, 0) for number, item in enumerate(worth)]
     heapify(heap)
     room = limit
     while heap and room > 0:
-        negative, number, depth, parent = heap[0]
+        negative, number, start, depth, parent = heap[0]
         probability = -negative
         if probability < floor:
             break
         # The chain runs on until another one is likelier.
-        stop = max([floor, *(-entry[0] for entry in heap[1:3])])
-        guess = chains[number]
-        counts = hazards.further(guess.kind, guess.length)
-        start = guess.place + depth
-        fork = base.next_fork(guess.text, start + (depth == 0))
-        source = _SOURCES[guess.kind]
-        for token in guess.text[start : min(start + room, fork)]:
-            if probability < stop:
-                break
-            parents.append(parent)
-            parent = len(tokens)
-            tokens.append(token)
+        stop = max(floor, -min(heap[1:3])[0]) if len(heap) > 1 else floor
+        text, end, rates, source = chains[number]
+        place, last = start, min(end, start + room)
+        while place < last and probability >= stop:
             probabilities.append(probability)
-            sources.append(source)
+            place += 1
             depth += 1
-            came, tried = counts[DEPTH_BUCKETS[depth if depth < _LAST_DEPTH else _LAST_DEPTH]]
-            probability *= came / tried
-        room = limit + 1 - len(tokens)
-        if guess.place + depth == fork:
-            heappop(heap)
-            for branch in rank([(hazards.first(way), way) for way in base.branches(fork)], hazards):
-                heappush(heap, (-probability * branch.probability, len(chains), 0, parent))
-                chains.append(branch.guess)
-        elif guess.place + depth < len(guess.text):
-            heapreplace(heap, (-probability, number, depth, parent))
-        else:
-            heappop(heap)
+            probability *= rates[DEPTH_BUCKETS[depth if depth < _LAST_DEPTH else _LAST_DEPTH]]
+        node, count = len(tokens), place - start
+        tokens += text[start:place]
+        parents += (parent, *range(node, node + count - 1))
+        sources += [source] * count
+        parent = node + count - 1
+        room -= count
+        if place < end:
+            heapreplace(heap, (-probability, number, place, depth, parent))
+            continue
+        heappop(heap)
+        if place == base.next_fork(text, place):
+            for branch in rank([(hazards.first(way), way) for way in base.branches(place)], hazards):
+                heappush(heap, (-probability * branch.probability, len(chains), branch.guess.place, 0, parent))
+                chains.append(_chain(branch.guess, base, hazards))
     return DraftTree(tuple(tokens), tuple(parents), tuple(probabilities), tuple(sources))
+
+
+def _chain(guess: Guess, base: Base, hazards: Hazards) -> _Chain:
+    kind, text, place, length, _ = guess
+    rates = [came / tried for came, tried in hazards.further(kind, length)]
+    return text, min(len(text), base.next_fork(text, place + 1)), rates, _SOURCES[kind]

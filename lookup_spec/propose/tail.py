@@ -6,12 +6,16 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 
+_TOKEN_BITS = 31
+
+
 class Tail:
     """An incremental index of the pairs and single tokens of a growing sequence.
 
     As in LZ77, each place points back to the previous place with the same last token, and another chain does
     the same for the last two tokens. Appending costs two dictionary writes a token; looking up follows the
-    chains for as many places as the caller wants, most recent first.
+    chains for as many places as the caller wants, most recent first. A pair is kept as one number: a tuple would
+    take twice the time and the memory.
     """
 
     __slots__ = ("_ids", "_last", "_last_pair", "_previous", "_previous_pair")
@@ -19,7 +23,7 @@ class Tail:
     def __init__(self) -> None:
         self._ids: list[int] = []
         self._last: dict[int, int] = {}
-        self._last_pair: dict[tuple[int, int], int] = {}
+        self._last_pair: dict[int, int] = {}
         self._previous: list[int] = []  # per token: the place before with this token, or -1
         self._previous_pair: list[int] = []
 
@@ -35,7 +39,7 @@ class Tail:
         for token in ids:
             previous.append(last.get(token, -1))
             last[token] = place
-            pair = (before, token)
+            pair = before << _TOKEN_BITS | token
             previous_pair.append(pairs.get(pair, -1))
             pairs[pair] = place
             before = token
