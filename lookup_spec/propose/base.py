@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from lookup_spec.propose.guess import Guess, Kind, matched
 from lookup_spec.propose.rename import Retokenizer
@@ -77,9 +77,9 @@ class Base:
             Guess(kind, ids, place, matched(known, ids, place), detail) for kind, place in places if place < len(ids)
         ]
 
-    def place(self, original: int) -> int:
-        """Where a place of the original is in ``ids``."""
-        return self._text.place(original)
+    def places(self, originals: Iterable[int], offset: int) -> list[int]:
+        """Where places of the original, counted from ``offset``, are in ``ids``."""
+        return self._text.places(originals, offset)
 
     def branches(self, place: int) -> list[Guess]:
         """The two ways on at a fork."""
@@ -89,13 +89,20 @@ class Base:
         """Places of the original around which matches are likelier than elsewhere, the cursor's first."""
         return [self._text.original(place) for place in (self.cursor, *self._anchors)]
 
-    def kind(self, place: int) -> Kind:
-        """What a match at ``place`` is to the cursor."""
-        if self.cursor < place < self.cursor + _NEAR:
-            return Kind.NEAR
-        if any(anchor <= place < anchor + _NEAR for anchor in self._anchors):
-            return Kind.RESUME
-        return Kind.BEHIND if place <= self.cursor else Kind.AHEAD
+    def kinds(self, places: Iterable[int]) -> list[tuple[Kind, int]]:
+        """What matches at these places are to the cursor, each with its place."""
+        cursor, behind, ahead = self.cursor, Kind.BEHIND, Kind.AHEAD
+        # What was said last holds: the cursor's own surroundings before those of anchors.
+        stretches = [(anchor, anchor + _NEAR, Kind.RESUME) for anchor in self._anchors]
+        stretches.append((cursor + 1, cursor + _NEAR, Kind.NEAR))
+        kinds = []
+        for place in places:
+            kind = behind if place <= cursor else ahead
+            for start, end, special in stretches:
+                if start <= place < end:
+                    kind = special
+            kinds.append((kind, place))
+        return kinds
 
     def next_fork(self, text: Sequence[int], start: int) -> int:
         """The first place from ``start`` on where ``text`` may go on in two ways, or ``NEVER``."""

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 
 from lookup_spec.propose.base import Base
 from lookup_spec.propose.guess import Guess, Kind, matched
 from lookup_spec.propose.segment import MAX_NGRAM, Match, Search, Segment
 from lookup_spec.propose.tail import Tail, first
 
-_BEFORE, _AFTER = 8, 16
+_BEFORE, _AFTER = 2, 10
 _BEHIND_ANCHOR = 2
-_MANY = 32
-_ELSEWHERE = 12
+_MANY = 16
+_ELSEWHERE = 6
 _ANSWER = 8
-_ENOUGH = 16
+_ENOUGH = 10
 _SHARES = (0.1, 0.2, 0.35, 0.5, 0.75, 0.999)
 
-
-class _Place(NamedTuple):
-    kind: Kind
-    text: Sequence[int]
-    place: int
+_Places = list[tuple[Kind, Sequence[int], int]]
+"""Places of one matched length: what each is to the base's cursor, the text it is in, and where."""
 
 
 class Index:
@@ -56,7 +52,7 @@ class Index:
             taken: places in the base that are guessed anyway; they are left out.
         """
         self._catch_up()
-        levels: dict[int, list[_Place]] = {}
+        levels: defaultdict[int, _Places] = defaultdict(list)
         self._in_base(levels, taken)
         self._elsewhere(levels)
         self._in_answer(levels)
@@ -70,34 +66,39 @@ class Index:
         self._tail.extend(known[self._answer_start + len(self._tail) :])
         self._seen = len(known)
 
-    def _in_base(self, levels: dict[int, list[_Place]], taken: Collection[int]) -> None:
+    def _in_base(self, levels: defaultdict[int, _Places], taken: Collection[int]) -> None:
         base, offset, known = self._base, self._base_offset, self._known
         ids, end = base.ids, len(base.ids)
         pivots = [pivot - offset for pivot in base.pivots()]
         found = 0
         for number, match in enumerate(self._base_search.matches()):
-            for original in _near(match, pivots):
-                place = base.place(original + offset)
-                if place < end and place not in taken:
-                    length = match.length if number else matched(known, ids, place)
-                    levels.setdefault(length, []).append(_Place(base.kind(place), ids, place))
-                    found += 1
+            places = [
+                place for place in base.places(_near(match, pivots), offset) if place < end and place not in taken
+            ]
+            if number:
+                levels[match.length] += [(kind, ids, place) for kind, place in base.kinds(places)]
+            else:
+                for kind, place in base.kinds(places):
+                    levels[matched(known, ids, place)].append((kind, ids, place))
+            found += len(places)
             if found >= _MANY:
                 break
 
-    def _elsewhere(self, levels: dict[int, list[_Place]]) -> None:
+    def _elsewhere(self, levels: defaultdict[int, _Places]) -> None:
+        known, kind = self._known, Kind.ELSEWHERE
         for text, offset, search in self._others:
             for number, match in enumerate(search.matches()):
-                for place in match.latest(_ELSEWHERE):
-                    place += offset  # noqa: PLW2901 - the same place, in the whole text
-                    length = match.length if number else matched(self._known, text, place)
-                    levels.setdefault(length, []).append(_Place(Kind.ELSEWHERE, text, place))
+                if number:
+                    levels[match.length] += [(kind, text, place + offset) for place in match.latest(_ELSEWHERE)]
+                else:
+                    for place in match.latest(_ELSEWHERE):
+                        levels[matched(known, text, place + offset)].append((kind, text, place + offset))
 
-    def _in_answer(self, levels: dict[int, list[_Place]]) -> None:
-        known, tail = self._known, self._tail
+    def _in_answer(self, levels: defaultdict[int, _Places]) -> None:
+        known, tail, kind = self._known, self._tail, Kind.ANSWER
         for place in dict.fromkeys((*first(tail.pair_places(), _ANSWER), *first(tail.places(), _ANSWER))):
             place += self._answer_start  # noqa: PLW2901 - the same place, in the whole text
-            levels.setdefault(matched(known, known, place), []).append(_Place(Kind.ANSWER, known, place))
+            levels[matched(known, known, place)].append((kind, known, place))
 
 
 def _near(match: Match, pivots: Sequence[int]) -> Sequence[int]:
@@ -110,18 +111,20 @@ def _near(match: Match, pivots: Sequence[int]) -> Sequence[int]:
     return sorted(found)
 
 
-def _most_likely(levels: dict[int, list[_Place]]) -> list[Guess]:
+def _most_likely(levels: Mapping[int, _Places]) -> list[Guess]:
     found: list[Guess] = []
     tokens: set[int] = set()
     for length in sorted(levels, reverse=True):
         places = levels[length]
-        counts = Counter([text[place] for _, text, place in places])
+        counts: dict[int, int] = {}
+        distinct: dict[tuple[int, Kind], tuple[Sequence[int], int]] = {}
+        for kind, text, place in places:
+            token = text[place]
+            counts[token] = counts.get(token, 0) + 1
+            # Guesses of one token, kind and length are equally likely: the first is enough.
+            distinct.setdefault((token, kind), (text, place))
         shares = {token: _share(count, len(places)) for token, count in counts.items()}
-        # Guesses of one token, kind and length are equally likely: the first is enough.
-        distinct = {(text[place], kind): (kind, text, place) for kind, text, place in reversed(places)}
-        found += [
-            Guess(kind, text, place, length, shares[token]) for (token, _), (kind, text, place) in distinct.items()
-        ]
+        found += [Guess(kind, *where, length, shares[token]) for (token, kind), where in distinct.items()]
         tokens.update(counts)
         if len(tokens) >= _ENOUGH:
             break

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from lookup_spec.propose.guess import Guess, Kind
 from lookup_spec.propose.rename import Rename, Retokenizer, Rewritten, announced, noticed, rewrite
@@ -44,6 +44,11 @@ class RenamedText:
     def place(self, original: int) -> int:
         """Where a place of the original is now."""
         return self._text.places[original]
+
+    def places(self, originals: Iterable[int], offset: int) -> list[int]:
+        """Where places of the original, counted from ``offset``, are now."""
+        table = self._text.places
+        return [table[place + offset] for place in originals]
 
     def original(self, place: int) -> int:
         """The last place of the original that is now at ``place`` or before."""
