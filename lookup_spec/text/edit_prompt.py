@@ -9,28 +9,13 @@ from pathlib import PurePosixPath
 from lookup_spec.errors import EditError
 from lookup_spec.text.answer import AnswerReader
 from lookup_spec.text.fences import fence_for
+from lookup_spec.text.languages import language_of
 from lookup_spec.text.messages import Passage
 from lookup_spec.text.template import ChatTemplate, EncodedPrompt
 
 SYSTEM = "You are a careful code editor."
 REQUEST = "Return the whole edited file."
-_LANGUAGES = {
-    "cs": "csharp",
-    "h": "c",
-    "hpp": "cpp",
-    "js": "javascript",
-    "jsx": "javascript",
-    "kt": "kotlin",
-    "md": "markdown",
-    "mjs": "javascript",
-    "py": "python",
-    "pyi": "python",
-    "rb": "ruby",
-    "rs": "rust",
-    "sh": "bash",
-    "ts": "typescript",
-    "yml": "yaml",
-}
+_LANGUAGES = {"kt": "kotlin", "md": "markdown", "yml": "yaml"}
 _DOCUMENTS = ("markdown", "mdx", "rst", "txt", "adoc", "org")
 
 
@@ -104,5 +89,8 @@ def edit_prompt(base: str, instruction: str, path: str = "") -> EditPrompt:
 
 def _language(path: str) -> str:
     """What to call the file's language on a fence; empty if the name does not tell."""
+    language = language_of(path)
+    if language is not None:
+        return language.name
     suffix = PurePosixPath(path.replace("\\", "/")).suffix[1:].lower()
     return _LANGUAGES.get(suffix, suffix if re.fullmatch(r"[a-z0-9+#]{1,12}", suffix) else "")
