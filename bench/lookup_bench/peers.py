@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from lookup_spec.propose.prompt import Prompt
+from lookup_spec.propose.seen import Seen
 from lookup_spec.propose.tree import DraftTree
 
 MAX_MATCH = 16
@@ -49,6 +50,8 @@ class PromptLookup:
         ngram: longest n-gram to look for.
     """
 
+    runner_ups = 0
+
     def __init__(self, tokens: int | None = 10, ngram: int = 2) -> None:
         self._tokens, self._ngram = tokens, ngram
         self._text = _Occurrences(ngram)
@@ -56,7 +59,7 @@ class PromptLookup:
     def begin(self, prompt: Prompt) -> None:
         self._text.extend(_context(prompt))
 
-    def observe(self, ids: Sequence[int]) -> None:
+    def observe(self, ids: Sequence[int], seen: Seen | None = None) -> None:  # noqa: ARG002 - the protocol's signature
         self._text.extend(ids)
 
     def propose(self, limit: int) -> DraftTree:
@@ -72,13 +75,15 @@ class PromptLookup:
 class LongestMatch:
     """The most recent place of the longest suffix of the text, up to ``MAX_MATCH`` tokens."""
 
+    runner_ups = 0
+
     def __init__(self) -> None:
         self._text = _Occurrences(MAX_MATCH)
 
     def begin(self, prompt: Prompt) -> None:
         self._text.extend(_context(prompt))
 
-    def observe(self, ids: Sequence[int]) -> None:
+    def observe(self, ids: Sequence[int], seen: Seen | None = None) -> None:  # noqa: ARG002 - the protocol's signature
         self._text.extend(ids)
 
     def propose(self, limit: int) -> DraftTree:
@@ -98,6 +103,8 @@ class CopyOracle:
         answer: what will be observed.
     """
 
+    runner_ups = 0
+
     def __init__(self, answer: Sequence[int]) -> None:
         self._answer = list(answer)
         self._done = 0
@@ -107,7 +114,7 @@ class CopyOracle:
     def begin(self, prompt: Prompt) -> None:
         self._extend(_context(prompt))
 
-    def observe(self, ids: Sequence[int]) -> None:
+    def observe(self, ids: Sequence[int], seen: Seen | None = None) -> None:  # noqa: ARG002 - the protocol's signature
         self._done += len(ids)
         self._extend(ids)
 
@@ -139,6 +146,8 @@ class SuffixDecoding:
         ImportError: the package is not installed.
     """
 
+    runner_ups = 0
+
     _DEPTH = 64
 
     def __init__(self) -> None:
@@ -151,7 +160,7 @@ class SuffixDecoding:
         self._ids = _context(prompt)
         self._cache.start_request("request", np.array(self._ids, dtype=np.int32))
 
-    def observe(self, ids: Sequence[int]) -> None:
+    def observe(self, ids: Sequence[int], seen: Seen | None = None) -> None:  # noqa: ARG002 - the protocol's signature
         self._ids.extend(ids)
         self._cache.add_active_response("request", np.array(ids, dtype=np.int32))
 

@@ -13,10 +13,12 @@ from lookup_spec.engine.meter import Meter
 from lookup_spec.errors import ContextLengthError, InvalidRequestError
 from lookup_spec.model.cache import KVCache
 from lookup_spec.model.forward import Rows
+from lookup_spec.model.runner_ups import runner_ups
 from lookup_spec.model.sampling import DistributionError, Sampler, TokenLogprobs
 from lookup_spec.params import SamplingParams
 from lookup_spec.propose.prompt import Prompt
 from lookup_spec.propose.protocol import Proposer
+from lookup_spec.propose.seen import Seen
 from lookup_spec.propose.tree import DraftTree
 from lookup_spec.propose.walk import walk
 from lookup_spec.stats import Stats
@@ -183,7 +185,9 @@ class Session:
         delivered = self._deliver(list(map(_Token, taken.tokens, sources, choices.logprobs)))
         self._meter.step(self._tree.sources[1:], filter(None, sources[:delivered]), self._delivered)
         self.cache.commit([*known, *(self._known + node for node in taken.path[:delivered])])
-        self._proposer.observe(taken.tokens[:delivered])
+        wanted = 0 if self.finished else self._proposer.runner_ups
+        seen = Seen(self._tree, *runner_ups(logits, wanted)) if wanted else None
+        self._proposer.observe(taken.tokens[:delivered], seen)
         if choices.error is not None and not self.finished:
             raise choices.error
 

@@ -12,6 +12,7 @@ from lookup_spec.propose.hazard import Hazards
 from lookup_spec.propose.index import Index
 from lookup_spec.propose.prompt import Prompt, Span
 from lookup_spec.propose.rename import Retokenizer
+from lookup_spec.propose.seen import Seen
 from lookup_spec.propose.segment import Segment
 from lookup_spec.propose.store import SegmentStore
 from lookup_spec.propose.tree import DraftTree
@@ -38,6 +39,8 @@ class LookupProposer:
         retokenizer: knows the tokenizer; None proposes no renames.
         floor: nodes of less estimated path probability are not drafted.
     """
+
+    runner_ups = 0
 
     def __init__(
         self,
@@ -84,7 +87,7 @@ class LookupProposer:
             return DraftTree.root(self._text[-1])
         return grow(self._text[-1], self._guesses(), self._base, self._hazards, limit, self._floor)
 
-    def observe(self, ids: Sequence[int]) -> None:
+    def observe(self, ids: Sequence[int], seen: Seen | None = None) -> None:  # noqa: ARG002 - not used yet
         if not ids:
             return
         ids = list(ids)

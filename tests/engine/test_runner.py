@@ -85,8 +85,8 @@ class Breaking(ScriptProposer):
             raise ZeroDivisionError("broken proposer")
         return super().propose(limit)
 
-    def observe(self, ids):
-        super().observe(ids)
+    def observe(self, ids, seen=None):
+        super().observe(ids, seen)
         if self._method == "observe" and self.observed >= self._after:
             raise ZeroDivisionError("broken proposer")
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from random import Random
 
 from lookup_spec.propose.prompt import Prompt
+from lookup_spec.propose.seen import Seen
 from lookup_spec.propose.tree import DraftTree
 
 
@@ -14,6 +15,8 @@ class ScriptProposer:
 
     With the true answer as its script it is an oracle; with another it forces wrong drafts.
     """
+
+    runner_ups = 0
 
     def __init__(self, script: Sequence[int]) -> None:
         self.script = tuple(script)
@@ -26,7 +29,7 @@ class ScriptProposer:
     def propose(self, limit: int) -> DraftTree:
         return DraftTree.chain(self.last, self.script[self.observed : self.observed + limit], "script")
 
-    def observe(self, ids: Sequence[int]) -> None:
+    def observe(self, ids: Sequence[int], seen: Seen | None = None) -> None:  # noqa: ARG002 - the protocol's signature
         if ids:
             self.last = ids[-1]
             self.observed += len(ids)

@@ -14,6 +14,7 @@ from lookup_spec.model.forward import Rows
 from lookup_spec.params import SamplingParams
 from lookup_spec.propose.prompt import Prompt
 from lookup_spec.propose.protocol import NoProposer, Proposer
+from lookup_spec.propose.seen import Seen
 from lookup_spec.propose.tree import DraftTree
 
 
@@ -73,6 +74,7 @@ class WatchedProposer:
 
     def __init__(self, inner: Proposer) -> None:
         self._inner = inner
+        self.runner_ups = inner.runner_ups
         self.tokens: list[int] = []
         self.limits: list[int] = []
 
@@ -84,9 +86,9 @@ class WatchedProposer:
         self.limits.append(limit)
         return self._inner.propose(limit)
 
-    def observe(self, ids: Sequence[int]) -> None:
+    def observe(self, ids: Sequence[int], seen: Seen | None = None) -> None:
         self.tokens.extend(ids)
-        self._inner.observe(ids)
+        self._inner.observe(ids, seen)
 
 
 class WatchedModel:
