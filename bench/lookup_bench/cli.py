@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from tokenizers import Tokenizer
 
+    from lookup_bench.cost import Cost
     from lookup_bench.e2e import Row
     from lookup_bench.records import Edit
     from lookup_bench.replay import Contestant, Figures
@@ -52,13 +53,46 @@ def replay(
 ) -> None:
     """Counts forward passes per answer when recorded edits are replayed through proposers. No model runs."""
     try:
-        rows = _replay(edits or [], git, limit, workspace or [], model, _widths(width))
+        rows = _replay(
+            edits or [], git, limit, workspace or [], model, _numbers(width, "--width", "widths", "8,16,32,64")
+        )
         if json_path is not None:
             _write(json_path, rows)
     except LookupSpecError as error:
         typer.echo(f"lookup-spec bench replay: {' '.join(str(error).split())}", err=True)
         raise typer.Exit(1) from None
     Console().print(_table(rows))
+
+
+@app.command()
+def propose(
+    edits: Annotated[
+        list[Path] | None, typer.Option(help="JSON Lines files of edits: instruction, before, after.")
+    ] = None,
+    git: Annotated[Path | None, typer.Option(help="Take edits from this git repository's single-file commits.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Most edits taken from git.")] = 200,
+    sample: Annotated[int, typer.Option(min=1, help="Edits replayed in each context.")] = 12,
+    context: Annotated[str, typer.Option(help="Tokens around each edit, one or several.")] = "2000,20000,100000",
+    size: Annotated[int, typer.Option(min=1000, help="Tokens of each text that is hard to index.")] = 64_000,
+    model: Annotated[
+        str, typer.Option(help="Whose tokenizer: a tokenizer.json, a directory, or an embedded model's name.")
+    ] = DEFAULT_MODEL,
+    width: Annotated[int, typer.Option(min=1, help="Drafted nodes per step.")] = 64,
+    rounds: Annotated[int, typer.Option(min=1, help="Of each step the quickest of so many runs counts.")] = 5,
+    json_path: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
+) -> None:
+    """Measures what proposing costs: time a step, indexing, memory; in short and long contexts and in hard texts."""
+    from lookup_bench.cost import table
+
+    contexts = _numbers(context, "--context", "token counts", "2000,20000,100000")
+    try:
+        rows = _costs(_records(edits or [], git, limit), contexts, sample, size, model, width, rounds)
+        if json_path is not None:
+            _write(json_path, rows)
+    except LookupSpecError as error:
+        typer.echo(f"lookup-spec bench propose: {' '.join(str(error).split())}", err=True)
+        raise typer.Exit(1) from None
+    Console().print(table(rows))
 
 
 @app.command()
@@ -210,18 +244,35 @@ def _contestants(tokenizer: Tokenizer) -> tuple[list[Contestant], Contestant]:
     return contestants, Contestant("oracle: best single copy", lambda case: CopyOracle(case.answer))
 
 
-def _widths(text: str) -> list[int]:
+def _costs(records: Sequence[Edit], contexts: Sequence[int], sample: int, size: int, model: str, width: int,
+           rounds: int) -> list[Cost]:  # fmt: skip
+    from lookup_bench.cost import measure
+    from lookup_bench.strain import groups
+    from lookup_bench.tokenizer import open_tokenizer
+    from lookup_spec.text.retokenize import TokenizerRetokenizer
+
+    tokenizer = open_tokenizer(model)
+    retokenizer = TokenizerRetokenizer(tokenizer)
+    work = groups(records, contexts, sample, size, tokenizer)
+    with Progress(console=Console(file=sys.stderr), transient=True) as progress:
+        return [
+            measure(name, tasks, retokenizer, width, rounds)
+            for name, tasks in progress.track(work, description=f"{rounds} rounds")
+        ]
+
+
+def _numbers(text: str, option: str, what: str, example: str) -> list[int]:
     try:
-        widths = [int(part) for part in text.split(",")]
+        numbers = [int(part) for part in text.split(",")]
     except ValueError:
-        widths = []
-    if not widths or min(widths) < 1:
-        advice = "give numbers of at least 1, such as 8,16,32,64"
-        raise typer.BadParameter(f"{text!r} is no list of widths; {advice}.", param_hint="--width")
-    return widths
+        numbers = []
+    if not numbers or min(numbers) < 1:
+        advice = f"give numbers of at least 1, such as {example}"
+        raise typer.BadParameter(f"{text!r} is no list of {what}; {advice}.", param_hint=option)
+    return numbers
 
 
-def _write(path: Path, rows: Sequence[Figures] | Sequence[Row]) -> None:
+def _write(path: Path, rows: Sequence[Figures] | Sequence[Row] | Sequence[Cost]) -> None:
     from lookup_bench.records import RecordError
 
     try:

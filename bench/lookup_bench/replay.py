@@ -13,6 +13,9 @@ from lookup_spec.propose.prompt import Prompt
 from lookup_spec.propose.protocol import Proposer
 from lookup_spec.propose.walk import walk
 
+LONG_COPY = 32
+"""From so many tokens in a row a copy counts as a long one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
@@ -38,23 +41,35 @@ class Count:
         steps: forward passes.
         drafted: nodes checked besides node 0, all steps together.
         microseconds: the proposer's own time in each step, observing and proposing; ``[steps]``.
+        copying: whether a long copy ran in each step: the target had followed its drafts to their ends for at least
+            ``LONG_COPY`` tokens; ``[steps]``.
     """
 
     tokens: int
     steps: int
     drafted: int
     microseconds: tuple[float, ...]
+    copying: tuple[bool, ...]
 
 
-def replay(proposer: Proposer, prompt: Prompt, answer: Sequence[int], width: int) -> Count:
+def replay(proposer: Proposer, prompt: Prompt, answer: Sequence[int], width: int, written: Sequence[int] = ()) -> Count:
     """Decodes one recorded answer: each step checks one tree of at most ``width`` drafted nodes.
 
     The answer plays the target: after a node at depth ``d`` it chooses the ``d``-th coming token, and a step
     yields the accepted tokens and one more.
+
+    Args:
+        proposer: a fresh one.
+        prompt: what it is told.
+        answer: what is decoded and counted.
+        width: most drafted nodes a step.
+        written: how the answer began, before it is counted.
     """
     proposer.begin(prompt)
-    done = steps = drafted = 0
+    proposer.observe(written)
+    done = steps = drafted = followed = 0
     times: list[float] = []
+    copying: list[bool] = []
     observing = 0.0
     while done < len(answer):
         start = time.perf_counter()
@@ -62,14 +77,17 @@ def replay(proposer: Proposer, prompt: Prompt, answer: Sequence[int], width: int
         times.append((observing + time.perf_counter() - start) * 1e6)
         if len(tree) - 1 > width:
             raise AssertionError(f"{len(tree) - 1} nodes were drafted where {width} were allowed")
-        new = answer[done : done + len(walk(tree, _Recorded(answer, done)).tokens)]
+        copying.append(followed >= LONG_COPY)
+        path = walk(tree, _Recorded(answer, done)).path
+        new = answer[done : done + len(path)]
+        followed = followed + len(new) if path[-1] and path[-1] not in tree.parents else 0
         done += len(new)
         steps += 1
         drafted += len(tree) - 1
         start = time.perf_counter()
         proposer.observe(new)
         observing = time.perf_counter() - start
-    return Count(len(answer), steps, drafted, tuple(times))
+    return Count(len(answer), steps, drafted, tuple(times), tuple(copying))
 
 
 class _Recorded:
