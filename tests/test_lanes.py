@@ -35,7 +35,7 @@ MAY_IMPORT = {
 }
 # Of third-party libraries, the only ones that the lower lanes may import when they run.
 MAY_USE = {
-    "propose": {"numpy", "ahocorasick"},
+    "propose": {"numpy"},
     "text": {"tokenizers", "jinja2", "tree_sitter"},
 }
 

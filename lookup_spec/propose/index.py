@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from lookup_spec.propose.base import Base
 from lookup_spec.propose.guess import Guess, Kind, matched
-from lookup_spec.propose.segment import MAX_NGRAM, Match, Search, Segment
+from lookup_spec.propose.segment import Match, Segment
 from lookup_spec.propose.tail import Tail, first
 
 _BEFORE, _AFTER = 2, 10
@@ -34,14 +34,17 @@ class Index:
 
     def __init__(self, known: list[int], base: Base, base_segment: Segment, base_offset: int) -> None:
         self._known, self._base = known, base
-        self._base_search, self._base_offset = base_segment.search(), base_offset
-        self._others = list[tuple[Sequence[int], int, Search]]()
+        self._base_segment, self._base_offset = base_segment, base_offset
+        self._others = list[tuple[Sequence[int], int, Segment]]()
         self._tail, self._answer_start = Tail(), len(known)
-        self._seen = max(0, len(known) - MAX_NGRAM)
 
     def add(self, text: Sequence[int], offset: int, segment: Segment) -> None:
         """Also looks in ``segment``, which is ``text`` from ``offset`` on."""
-        self._others.append((text, offset, segment.search()))
+        self._others.append((text, offset, segment))
+
+    def extend(self, ids: Sequence[int]) -> None:
+        """Takes in how the answer goes on; ``known`` holds it, too."""
+        self._tail.extend(ids)
 
     def guesses(self, taken: Collection[int]) -> list[Guess]:
         """Where the text may go on because the latest tokens stand before, the longest matches first.
@@ -51,27 +54,18 @@ class Index:
         Args:
             taken: places in the base that are guessed anyway; they are left out.
         """
-        self._catch_up()
         levels: defaultdict[int, _Places] = defaultdict(list)
         self._in_base(levels, taken)
         self._elsewhere(levels)
         self._in_answer(levels)
         return _most_likely(levels)
 
-    def _catch_up(self) -> None:
-        known = self._known
-        new = known[self._seen :]
-        for search in (self._base_search, *(search for _, _, search in self._others)):
-            search.feed(new)
-        self._tail.extend(known[self._answer_start + len(self._tail) :])
-        self._seen = len(known)
-
     def _in_base(self, levels: defaultdict[int, _Places], taken: Collection[int]) -> None:
         base, offset, known = self._base, self._base_offset, self._known
         ids, end = base.ids, len(base.ids)
         pivots = [pivot - offset for pivot in base.pivots()]
         found = 0
-        for number, match in enumerate(self._base_search.matches()):
+        for number, match in enumerate(self._base_segment.matches(known)):
             places = [
                 place for place in base.places(_near(match, pivots), offset) if place < end and place not in taken
             ]
@@ -86,8 +80,8 @@ class Index:
 
     def _elsewhere(self, levels: defaultdict[int, _Places]) -> None:
         known, kind = self._known, Kind.ELSEWHERE
-        for text, offset, search in self._others:
-            for number, match in enumerate(search.matches()):
+        for text, offset, segment in self._others:
+            for number, match in enumerate(segment.matches(known)):
                 if number:
                     levels[match.length] += [(kind, text, place + offset) for place in match.latest(_ELSEWHERE)]
                 else:

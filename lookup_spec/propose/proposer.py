@@ -79,7 +79,7 @@ class LookupProposer:
             self._base.announce(prompt.ids[start:end])
         self._ranked: list[Ranked] | None = None
 
-    def _segment(self, ids: tuple[int, ...]) -> Segment:
+    def _segment(self, ids: Sequence[int]) -> Segment:
         return self._store.get(self._tenant, ids)
 
     def propose(self, limit: int) -> DraftTree:
@@ -93,6 +93,7 @@ class LookupProposer:
         ids = list(ids)
         hit = self._count_first(ids[0])
         self._text.extend(ids)
+        self._index.extend(ids)
         if hit is None:
             self._base.leave(len(ids))
         else:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import sys
+from array import array
 from collections import OrderedDict
+from collections.abc import Sequence
 from threading import Lock
 
 from lookup_spec.propose.segment import Segment
 
 DEFAULT_BYTES = 256 << 20
 
+_ENTRY_BYTES = 512
+"""An entry's share of the store's table, and its key without the content."""
+
+_Key = tuple[str, bytes]
+
 
 class SegmentStore:
     """Segments by tenant and content, the least recently used dropped first.
 
     A tenant is found only what the same tenant put in: the tenant is part of the key. The content itself is
-    the rest of it, so equal hashes of different texts cannot mix them up. Safe to use from several threads.
+    the rest of it, four bytes a token, so equal hashes of different texts cannot mix them up. Safe to use from
+    several threads.
 
     Args:
-        max_bytes: the most bytes that all kept segments may take together; 0 keeps none.
+        max_bytes: the most memory that all kept segments may take together, keys included; 0 keeps none.
 
     Raises:
         ValueError: ``max_bytes`` is negative.
@@ -27,7 +36,7 @@ class SegmentStore:
         if max_bytes < 0:
             raise ValueError(f"max_bytes is {max_bytes}; give 0 (keep nothing) or more")
         self.max_bytes = max_bytes
-        self._segments: OrderedDict[tuple[str, tuple[int, ...]], Segment] = OrderedDict()
+        self._segments: OrderedDict[_Key, Segment] = OrderedDict()
         self._bytes = 0
         self._lock = Lock()
 
@@ -39,9 +48,18 @@ class SegmentStore:
         """Bytes that the kept segments take, never more than ``max_bytes``."""
         return self._bytes
 
-    def get(self, tenant: str, ids: tuple[int, ...]) -> Segment:
-        """The tenant's segment of this content, built if it is not there."""
-        key = (tenant, ids)
+    def get(self, tenant: str, ids: Sequence[int]) -> Segment:
+        """The tenant's segment of this content, built if it is not there.
+
+        Raises:
+            ValueError: a token id is out of range.
+        """
+        if self.max_bytes == 0:
+            return Segment(ids)
+        try:
+            key = (tenant, array("i", ids).tobytes())
+        except OverflowError as error:
+            raise ValueError(f"a token id is out of range: {error}") from error
         with self._lock:
             segment = self._segments.get(key)
             if segment is not None:
@@ -51,20 +69,24 @@ class SegmentStore:
         self._keep(key, segment)
         return segment
 
-    def _keep(self, key: tuple[str, tuple[int, ...]], segment: Segment) -> None:
-        if segment.nbytes > self.max_bytes:
+    def _keep(self, key: _Key, segment: Segment) -> None:
+        size = _size(key, segment)
+        if size > self.max_bytes:
             return
         with self._lock:
             if key in self._segments:
                 return
             self._segments[key] = segment
-            self._bytes += segment.nbytes
+            self._bytes += size
             while self._bytes > self.max_bytes:
-                _, dropped = self._segments.popitem(last=False)
-                self._bytes -= dropped.nbytes
+                self._bytes -= _size(*self._segments.popitem(last=False))
 
     def forget(self, tenant: str) -> None:
         """Drops everything of one tenant."""
         with self._lock:
             for key in [key for key in self._segments if key[0] == tenant]:
-                self._bytes -= self._segments.pop(key).nbytes
+                self._bytes -= _size(key, self._segments.pop(key))
+
+
+def _size(key: _Key, segment: Segment) -> int:
+    return _ENTRY_BYTES + sys.getsizeof(key[0]) + sys.getsizeof(key[1]) + segment.nbytes

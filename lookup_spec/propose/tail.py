@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-_TOKEN_BITS = 31
+from lookup_spec.propose.segment import TOKEN_BITS
 
 
 class Tail:
@@ -38,7 +38,7 @@ class Tail:
         for token in ids:
             previous.append(last.get(token, -1))
             last[token] = place
-            pair = before << _TOKEN_BITS | token
+            pair = before << TOKEN_BITS | token
             previous_pair.append(pairs.get(pair, -1))
             pairs[pair] = place
             before = token

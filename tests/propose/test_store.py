@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
@@ -31,14 +33,13 @@ def test_tenants_share_nothing() -> None:
     assert mine is not theirs
     store.forget("a")
     assert len(store) == 1
-    assert store.nbytes == theirs.nbytes
+    assert store.nbytes == alone("b", text(1))
     assert store.get("b", text(1)) is theirs
 
 
 def test_memory_stays_below_the_limit_and_the_latest_stay() -> None:
     """After hundreds of different texts the limit holds, the latest are kept, the oldest were dropped."""
-    size = Segment(text(0)).nbytes
-    store = SegmentStore(max_bytes=20 * size)
+    store = SegmentStore(max_bytes=20 * alone("a", text(0)))
     segments = [store.get("a", text(seed)) for seed in range(300)]
     assert store.nbytes <= store.max_bytes
     assert 10 <= len(store) <= 22
@@ -48,8 +49,7 @@ def test_memory_stays_below_the_limit_and_the_latest_stay() -> None:
 
 def test_use_keeps_a_segment() -> None:
     """Dropped is what was not used for longest, not what was built first."""
-    size = max(Segment(text(seed)).nbytes for seed in range(20))
-    store = SegmentStore(max_bytes=3 * size)
+    store = SegmentStore(max_bytes=3 * max(alone("a", text(seed)) for seed in range(20)))
     kept = store.get("a", text(0))
     for seed in range(1, 20):
         store.get("a", text(seed))
@@ -60,7 +60,7 @@ def test_use_keeps_a_segment() -> None:
 def test_a_limit_below_one_segment_keeps_nothing(max_bytes: int) -> None:
     """A text larger than the whole limit is indexed for its request and not kept."""
     store = SegmentStore(max_bytes)
-    assert store.get("a", text(1)).ids == text(1)
+    assert len(store.get("a", text(1))) == len(text(1))
     assert (len(store), store.nbytes) == (0, 0)
 
 
@@ -70,13 +70,88 @@ def test_a_negative_limit_is_refused() -> None:
         SegmentStore(-1)
 
 
-@given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 9)), max_size=40), st.integers(0, 60_000))
-def test_the_account_is_right_after_any_use(uses: list[tuple[str, int]], max_bytes: int) -> None:
-    """The bytes told are those of the kept segments, whatever was asked for in whatever order."""
-    store = SegmentStore(max_bytes)
+class SlowStore:
+    """Keeps a list, the least recently used first, and adds sizes up from scratch."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.kept: list[tuple[str, tuple[int, ...], Segment, int]] = []
+
+    def get(self, tenant: str, ids: tuple[int, ...], given: Segment, size: int) -> None:
+        """Takes in that ``given`` was the answer; it must be the kept one if there is one."""
+        found = [entry for entry in self.kept if entry[:2] == (tenant, ids)]
+        for entry in found:
+            assert given is entry[2]
+            self.kept.remove(entry)
+        if not found:
+            assert all(given is not entry[2] for entry in self.kept)
+        if size <= self.max_bytes:
+            self.kept.append((tenant, ids, given, size))
+        while sum(entry[3] for entry in self.kept) > self.max_bytes:
+            del self.kept[0]
+
+    def forget(self, tenant: str) -> None:
+        self.kept = [entry for entry in self.kept if entry[0] != tenant]
+
+
+def alone(tenant: str, ids: tuple[int, ...]) -> int:
+    """What one segment takes in a store."""
+    store = SegmentStore()
+    store.get(tenant, ids)
+    return store.nbytes
+
+
+uses = st.lists(st.tuples(st.sampled_from(["a", "b", "tenant"]), st.none() | st.integers(0, 9)), max_size=40)
+
+
+@given(uses, st.integers(0, 12_000))
+def test_any_use_equals_the_slow_twin(uses: list[tuple[str, int | None]], max_bytes: int) -> None:
+    """Whatever is asked for and forgotten in whatever order, the same segments are kept as by a plain list."""
+    store, twin = SegmentStore(max_bytes), SlowStore(max_bytes)
     for tenant, seed in uses:
-        assert store.get(tenant, text(seed, 30)).ids == text(seed, 30)
-        assert store.nbytes <= max_bytes
+        if seed is None:
+            store.forget(tenant)
+            twin.forget(tenant)
+        else:
+            ids = text(seed, 15 * seed)
+            segment = store.get(tenant, ids)
+            assert len(segment) == len(ids)
+            twin.get(tenant, ids, segment, alone(tenant, ids))
+        assert len(store) == len(twin.kept)
+        assert store.nbytes == sum(entry[3] for entry in twin.kept) <= max_bytes
+
+
+@pytest.mark.parametrize("length", [0, 3, 30, 300, 3000])
+def test_the_limit_is_of_real_memory(length: int) -> None:
+    """Many small segments, or few large ones, take no more memory than the limit says, and most of it."""
+    store = SegmentStore(max_bytes=200_000)
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for seed in range(600 if length < 300 else 60):
+            store.get("a", (seed, *text(seed, length)))
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert 0.6 * store.nbytes <= taken <= 1.05 * store.nbytes
+
+
+def test_threads_keep_the_account() -> None:
+    """Threads that ask for the same and other texts at once leave a store whose account is right."""
+    store = SegmentStore(max_bytes=60_000)
+    with ThreadPoolExecutor(8) as pool:
+        segments = list(pool.map(lambda seed: store.get("ab"[seed % 2], text(seed % 23)), range(400)))
+    assert all(len(segment) == 200 for segment in segments)
+    assert 0 < store.nbytes <= store.max_bytes
     for tenant in "ab":
         store.forget(tenant)
     assert (len(store), store.nbytes) == (0, 0)
+
+
+@pytest.mark.parametrize("ids", [[-1], [1 << 31]])
+def test_ids_out_of_range_are_refused(ids: list[int]) -> None:
+    """A token id that cannot be indexed is refused, with a store that keeps and with one that does not."""
+    for store in (SegmentStore(), SegmentStore(0)):
+        with pytest.raises(ValueError, match="token id"):
+            store.get("a", ids)
+        assert len(store) == 0
