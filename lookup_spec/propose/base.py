@@ -9,7 +9,6 @@ from lookup_spec.propose.rename import Retokenizer
 from lookup_spec.propose.renamed import NEVER, RenamedText
 
 _STRONG = 8
-_OPENING = 4
 _NEAR = 32
 _ANCHORS = 3
 _SETTLED = 200
@@ -26,8 +25,8 @@ class Base:
     left the base after following it for a while; they are kept while other places are tried.
 
     Args:
-        ids: the base, with whatever stands around it.
-        low: where the base begins in it.
+        ids: the whole answer as it is expected if nothing changes.
+        low: where the text itself begins in it, behind what opens it.
         high: where it ends.
         retokenizer: knows the tokenizer; None proposes no renames.
     """
@@ -47,8 +46,8 @@ class Base:
 
     def first_guesses(self) -> list[Guess]:
         """How the answer may begin."""
-        places = range(self._low, max(-1, self._low - _OPENING), -1)
-        return [Guess(Kind.START, self.ids, p, 0, self._low - p) for p in places if p < len(self.ids)]
+        places = dict.fromkeys((0, self._low))
+        return [Guess(Kind.START, self.ids, p, 0, n) for n, p in enumerate(places) if p < len(self.ids)]
 
     def guesses(self, known: Sequence[int]) -> list[Guess]:
         """How the answer may go on from where it stands, or stood, in the base."""
@@ -77,9 +76,9 @@ class Base:
             Guess(kind, ids, place, matched(known, ids, place), detail) for kind, place in places if place < len(ids)
         ]
 
-    def places(self, originals: Iterable[int], offset: int) -> list[int]:
-        """Where places of the original, counted from ``offset``, are in ``ids``."""
-        return self._text.places(originals, offset)
+    def places(self, originals: Iterable[int]) -> list[int]:
+        """Where places of the original are in ``ids``."""
+        return self._text.places(originals)
 
     def branches(self, place: int) -> list[Guess]:
         """The two ways on at a fork."""

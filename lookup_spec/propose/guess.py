@@ -14,7 +14,7 @@ class Kind(IntEnum):
     """Why the text may go on from a place. "Base" is the text that the answer is expected to follow."""
 
     START = 0
-    """Nothing is written yet: the answer begins like the base, or with what stands right before it."""
+    """Nothing is written yet: the answer begins as is expected, or without what opens it."""
     CONTINUE = 1
     """At the cursor: the answer follows the base."""
     INSERT = 2

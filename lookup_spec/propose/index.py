@@ -28,13 +28,12 @@ class Index:
     Args:
         known: the text so far, prompt and answer; it grows, and this object only reads it.
         base: what the answer is expected to follow.
-        base_segment: the base's index, if it has one.
-        base_offset: where in the base's text that segment begins.
+        base_segment: the base's index.
     """
 
-    def __init__(self, known: list[int], base: Base, base_segment: Segment, base_offset: int) -> None:
+    def __init__(self, known: list[int], base: Base, base_segment: Segment) -> None:
         self._known, self._base = known, base
-        self._base_segment, self._base_offset = base_segment, base_offset
+        self._base_segment = base_segment
         self._others = list[tuple[Sequence[int], int, Segment]]()
         self._tail, self._answer_start = Tail(), len(known)
 
@@ -61,14 +60,11 @@ class Index:
         return _most_likely(levels)
 
     def _in_base(self, levels: defaultdict[int, _Places], taken: Collection[int]) -> None:
-        base, offset, known = self._base, self._base_offset, self._known
-        ids, end = base.ids, len(base.ids)
-        pivots = [pivot - offset for pivot in base.pivots()]
+        base, known = self._base, self._known
+        ids, end, pivots = base.ids, len(base.ids), base.pivots()
         found = 0
         for number, match in enumerate(self._base_segment.matches(known)):
-            places = [
-                place for place in base.places(_near(match, pivots), offset) if place < end and place not in taken
-            ]
+            places = [place for place in base.places(_near(match, pivots)) if place < end and place not in taken]
             if number:
                 levels[match.length] += [(kind, ids, place) for kind, place in base.kinds(places)]
             else:

@@ -28,10 +28,17 @@ class Reference:
     A ``"prediction"`` is the whole answer as it is expected if nothing changes, with whatever stands around
     the text in it (an opening fence, a closing one, the end token), tokenized as an answer. The answer is
     followed along it.
+
+    Attributes:
+        ids: the tokens.
+        kind: what they are.
+        opening: how many of a prediction's tokens stand before the text itself. An answer may begin with these
+            or leave them out.
     """
 
     ids: tuple[int, ...]
     kind: SegmentKind
+    opening: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from lookup_spec.propose.base import Base
+from lookup_spec.propose.frame import framed
 from lookup_spec.propose.grow import Ranked, grow, rank
 from lookup_spec.propose.guess import Guess, Kind
 from lookup_spec.propose.hazard import Hazards
@@ -61,19 +62,15 @@ class LookupProposer:
         self._text = list(prompt.ids)
         self._start = len(prompt.ids)
         span = next((span for span in prompt.spans if span.kind == "base"), Span(0, len(prompt.ids), "base"))
-        prediction = next((item.ids for item in prompt.references if item.kind == "prediction"), None)
-        if prediction is None:
-            self._base = Base(prompt.ids, span.start, span.end, self._retokenizer)
-            segment, offset = self._segment(prompt.ids[span.start : span.end]), span.start
-        else:
-            self._base = Base(prediction, 0, len(prediction), self._retokenizer)
-            segment, offset = self._segment(prediction), 0
-        self._index = Index(self._text, self._base, segment, offset)
+        prediction = next((item for item in prompt.references if item.kind == "prediction"), None)
+        expected = prediction if prediction is not None else framed(prompt.ids, span, self._retokenizer)
+        self._base = Base(expected.ids, expected.opening, len(expected.ids), self._retokenizer)
+        self._index = Index(self._text, self._base, self._segment(expected.ids))
         # The base stands in the prediction, too, and need not be looked up twice.
         for start, end in _around(prompt, span):
             self._index.add(prompt.ids, start, self._segment(prompt.ids[start:end]))
         for reference in prompt.references:
-            if reference.ids is not prediction:
+            if reference is not prediction:
                 self._index.add(reference.ids, 0, self._segment(reference.ids))
         for start, end in _messages(prompt):
             self._base.announce(prompt.ids[start:end])

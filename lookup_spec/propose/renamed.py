@@ -45,10 +45,10 @@ class RenamedText:
         """Where a place of the original is now."""
         return self._text.places[original]
 
-    def places(self, originals: Iterable[int], offset: int) -> list[int]:
-        """Where places of the original, counted from ``offset``, are now."""
+    def places(self, originals: Iterable[int]) -> list[int]:
+        """Where places of the original are now."""
         table = self._text.places
-        return [table[place + offset] for place in originals]
+        return [table[place] for place in originals]
 
     def original(self, place: int) -> int:
         """The last place of the original that is now at ``place`` or before."""
