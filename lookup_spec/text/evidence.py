@@ -115,7 +115,7 @@ class Evidence:
         base's last line must stand before it, with blocks closed as in the base, and no fence may follow.
         Nothing of the base may follow either way.
         """
-        ends = closings(lines, start, fence)
+        ends = list(closings(lines, start, fence))
         if not ends:
             shorter = (n for n in range(start, len(lines)) if _closes(lines, n, Fence(3 * fence.mark[0])))
             ends = [

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})([^`]*)")
 
@@ -37,13 +38,44 @@ class Fence:
         return self.bare and self.mark.startswith(opening.mark)
 
 
-def closings(lines: Sequence[str], start: int, outer: Fence) -> list[int]:
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced block in a text.
+
+    Attributes:
+        line: where the line that opens it begins.
+        start: where its contents begin.
+        end: where they end, with their last line break: where the closing line begins.
+        closing: that line without white space around it; ``""`` if the block is open.
+    """
+
+    line: int
+    start: int
+    end: int
+    closing: str
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """The fenced blocks of a text, in order; only the last one may be open at the end."""
+    lines = text.split("\n")
+    starts = [0, *accumulate(len(line) + 1 for line in lines)]
+    starts[-1] = len(text)
+    n = 0
+    while n < len(lines):
+        fence = Fence.of(lines[n])
+        if fence is not None:
+            first, n = n, next(closings(lines, n + 1, Fence(fence.mark)), len(lines))
+            closing = lines[n].strip() if n < len(lines) else ""
+            yield Block(starts[first], starts[first + 1], starts[n], closing)
+        n += 1
+
+
+def closings(lines: Sequence[str], start: int, outer: Fence) -> Iterator[int]:
     """Lines that may close a block whose contents begin at ``start``.
 
     Shorter fences, or of the other letter, are contents. One as long as the outer may open an inner block:
     models nest them so, although CommonMark does not.
     """
-    found: list[int] = []
     inner: Fence | None = None
     for n in range(start, len(lines)):
         fence = Fence.of(lines[n])
@@ -52,10 +84,9 @@ def closings(lines: Sequence[str], start: int, outer: Fence) -> list[int]:
         if inner is not None:
             inner = None if fence.closes(inner) else inner
         elif fence.bare:
-            found.append(n)
+            yield n
         else:
             inner = fence
-    return found
 
 
 def is_settled(lines: Sequence[str]) -> bool:

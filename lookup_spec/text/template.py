@@ -141,6 +141,14 @@ class ChatTemplate:
         """A text as data, without start token: no control token comes out, whatever it spells."""
         return self._encoder.data(text)
 
+    def encode_answer(self, text: str, opening: str = "", closing: str = "") -> EncodedPrompt:
+        """An answer that holds a text, as the model would write it: the text is data, what stands around it is
+        ours. The only span is that of the text."""
+        guard = next(unused_letters(opening + text + closing))
+        body = self._encoder.guard(text, guard)
+        span = (len(opening), len(opening) + len(body))
+        return EncodedPrompt(*self._encoder.guarded(opening + body + closing, guard, (span,)))
+
     @property
     def start(self) -> tuple[int, ...]:
         """What begins every prompt of this model: the start token, or nothing."""
