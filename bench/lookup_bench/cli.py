@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lookup_bench.e2e import Row
     from lookup_bench.records import Edit
     from lookup_bench.replay import Contestant, Figures
+    from lookup_spec.propose.prompt import Prompt
 
 app = typer.Typer(
     name="bench",
@@ -222,6 +223,7 @@ def _contestants(tokenizer: Tokenizer) -> tuple[list[Contestant], Contestant]:
     from lookup_bench.layout import Case
     from lookup_bench.peers import CopyOracle, LongestMatch, PromptLookup, SuffixDecoding
     from lookup_bench.replay import Contestant
+    from lookup_spec.pipeline.prompts import text_prompt
     from lookup_spec.propose.proposer import LookupProposer
     from lookup_spec.propose.store import SegmentStore
     from lookup_spec.text.retokenize import TokenizerRetokenizer
@@ -231,10 +233,14 @@ def _contestants(tokenizer: Tokenizer) -> tuple[list[Contestant], Contestant]:
     def ours(_: Case) -> LookupProposer:
         return LookupProposer(store, retokenizer=retokenizer)
 
+    def bare(case: Case) -> Prompt:
+        told = text_prompt(case.prompt.ids, retokenizer).prompt
+        return replace(told, references=(*told.references, *case.prompt.references))
+
     contestants = [
         Contestant("lookup-spec", ours, Case.predicted),
         Contestant("lookup-spec, base span only", ours),
-        Contestant("lookup-spec, bare prompt", ours, Case.bare),
+        Contestant("lookup-spec, bare prompt", ours, bare),
         Contestant("prompt lookup, 10 tokens", lambda _: PromptLookup()),
         Contestant("prompt lookup, full width", lambda _: PromptLookup(tokens=None)),
         Contestant("longest match", lambda _: LongestMatch()),

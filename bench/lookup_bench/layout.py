@@ -38,10 +38,6 @@ class Case:
         prediction = Reference(self.prediction, "prediction")
         return replace(self.prompt, references=(*self.prompt.references, prediction))
 
-    def bare(self) -> Prompt:
-        """The prompt without knowledge of what stands in it."""
-        return replace(self.prompt, spans=())
-
 
 def cases(
     edits: Sequence[Edit], tokenizer: Tokenizer, workspace: Sequence[str] = (), most: int = MAX_ANSWER_TOKENS

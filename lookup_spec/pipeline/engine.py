@@ -12,12 +12,14 @@ from lookup_spec.engine.session import Piece, Session
 from lookup_spec.model.forward import PackedModel
 from lookup_spec.model.load import LoadedModel, load_model
 from lookup_spec.params import Sampling, SamplingParams
+from lookup_spec.pipeline.prompts import Told, chat_prompt, text_prompt
 from lookup_spec.pipeline.result import Result, collect
 from lookup_spec.propose.prompt import Prompt, Reference
 from lookup_spec.propose.proposer import LookupProposer
 from lookup_spec.propose.protocol import NoProposer, Proposer
 from lookup_spec.propose.store import SegmentStore
 from lookup_spec.text.detokenize import Vocabulary
+from lookup_spec.text.messages import Message
 from lookup_spec.text.output import TextOutput
 from lookup_spec.text.retokenize import TokenizerRetokenizer
 from lookup_spec.text.template import ChatTemplate
@@ -71,6 +73,8 @@ class Engine:
         self.vocabulary = Vocabulary(loaded.tokenizer)
         self.template = ChatTemplate(loaded.tokenizer)
         self._end_ids = loaded.eos_ids
+        end = loaded.tokenizer.eos_token_id
+        self._end = (end,) if isinstance(end, int) else ()
         self._model = PackedModel(loaded.model)
         self._runner = Runner(
             self._model,
@@ -90,8 +94,28 @@ class Engine:
 
     def whole_answer(self, text: str) -> tuple[int, ...]:
         """Token ids of a text as an answer would have them, end token included; what a prediction should be."""
-        end = self.tokenizer.eos_token_id
-        return (*self.template.encode_data(text), *((end,) if isinstance(end, int) else ()))
+        return (*self.template.encode_data(text), *self._end)
+
+    def chat_prompt(
+        self, messages: Sequence[Message], *, prediction: str | None = None, continuing: bool = False
+    ) -> Told:
+        """The prompt of a conversation, and what its layout, or a prediction, says about the answer.
+
+        Args:
+            messages: ``role`` and ``content`` each.
+            prediction: a guess of the answer; it never changes the answer, only the speed.
+            continuing: the last message is the beginning of the answer.
+
+        Raises:
+            InvalidRequestError: this model's template cannot render them.
+        """
+        return chat_prompt(self.template, messages, prediction=prediction, continuing=continuing, end=self._end)
+
+    def text_prompt(self, ids: Sequence[int]) -> Told:
+        """A prompt without messages, and what its layout says about the answer; nothing if it holds unknown tokens."""
+        if not 0 <= min(ids, default=0) <= max(ids, default=0) < self._model.vocab_size:
+            return Told(Prompt(tuple(ids)))
+        return text_prompt(ids, self._retokenizer, end=self._end)
 
     def sampling(self, **options: Unpack[Sampling]) -> SamplingParams:
         """Checked settings from the forms that callers like.
@@ -207,10 +231,9 @@ class Engine:
         return collect(self.stream(prompt, speculation=speculation, prediction=prediction, **sampling))
 
     def _prompt(self, prompt: str | Sequence[int] | Prompt, prediction: str | Sequence[int] | None) -> Prompt:
-        if isinstance(prompt, str):
-            prompt = Prompt(self.encode(prompt))
-        elif not isinstance(prompt, Prompt):
-            prompt = Prompt(tuple(prompt))
+        if not isinstance(prompt, Prompt):
+            ids = self.encode(prompt) if isinstance(prompt, str) else prompt
+            prompt = Prompt(tuple(ids)) if prediction else self.text_prompt(ids).prompt
         if not prediction:
             return prompt
         guess = self.template.encode_data(prediction) if isinstance(prediction, str) else tuple(prediction)

@@ -204,5 +204,4 @@ def test_the_base_span_is_the_file(tokenizer: Path) -> None:
     assert text(case.prediction) == f"`````\n{before}`````<|im_end|>"
     assert text(case.answer) == f"`````\n{AFTER}`````<|im_end|>"
     assert case.predicted().references[-1].ids == case.prediction
-    assert case.bare().spans == ()
     assert fence_for("no", "fence") == "```"

@@ -12,8 +12,7 @@ from lookup_server.openai.tokens import Json, chat_logprobs
 from lookup_server.runner import Task
 from lookup_spec.engine.session import Piece
 from lookup_spec.pipeline.engine import Engine
-from lookup_spec.propose.prompt import Prompt, Reference
-from lookup_spec.stats import Stats
+from lookup_spec.pipeline.prompts import Told
 
 
 class ChatReply(Reply):
@@ -23,7 +22,7 @@ class ChatReply(Reply):
         head: what its chunks share.
         engine: what answers.
         body: what was asked.
-        prediction_tokens: length of the prediction; None if there was none.
+        told: what was expected of the answer.
         continuing: the answer goes on in the middle of the last message.
     """
 
@@ -31,11 +30,15 @@ class ChatReply(Reply):
     kind = "chat.completion"
     chunk_kind = "chat.completion.chunk"
 
-    def __init__(
-        self, head: Head, engine: Engine, body: ChatRequest, prediction_tokens: int | None, continuing: bool
-    ) -> None:
-        super().__init__(head, engine, choices=body.choices, continuing=[continuing])
-        self._prediction_tokens = prediction_tokens
+    def __init__(self, head: Head, engine: Engine, body: ChatRequest, told: Told, continuing: bool) -> None:
+        super().__init__(
+            head,
+            engine,
+            choices=body.choices,
+            continuing=[continuing],
+            predicted=[told.predicted],
+            sent=body.prediction is not None,
+        )
         self._entries: list[list[Json]] | None = [[] for _ in self._answers] if body.logprobs else None
 
     def opening(self) -> Iterator[Json]:
@@ -61,25 +64,16 @@ class ChatReply(Reply):
         }
 
     def _usage(self) -> Json:
-        details = {"reasoning_tokens": 0, "audio_tokens": 0}
-        if self._prediction_tokens is not None:
-            accepted = accepted_prediction(self._answers[0].stats, self._prediction_tokens)
-            details["accepted_prediction_tokens"] = accepted
-            details["rejected_prediction_tokens"] = self._prediction_tokens - accepted
+        usage = super()._usage()
         return {
-            **super()._usage(),
+            **usage,
             "prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 0},
-            "completion_tokens_details": details,
+            "completion_tokens_details": {
+                "reasoning_tokens": 0,
+                "audio_tokens": 0,
+                **usage.get("completion_tokens_details", {}),
+            },
         }
-
-
-def accepted_prediction(stats: Stats, length: int) -> int:
-    """How many of a prediction's tokens count as accepted.
-
-    A prediction is looked up like any other text, and the prompt often holds the same text, so all drafted
-    tokens that were accepted count, up to the prediction's length.
-    """
-    return min(stats.accepted, length)
 
 
 def chat_tasks(body: ChatRequest, engine: Engine, head: Head, temperature: float) -> tuple[list[Task], ChatReply]:
@@ -99,20 +93,13 @@ def chat_tasks(body: ChatRequest, engine: Engine, head: Head, temperature: float
     continuing = body.messages[-1].role == "assistant"
     messages = [message.plain() for message in body.messages]
     refuse_too_long(engine, "\n".join(message["content"] for message in messages))
-    encoded = engine.template.encode(
-        messages,
-        add_generation_prompt=not continuing,
-        continue_final_message=continuing,
-    )
-    guess = None if body.prediction is None else engine.template.encode_data(text_of(body.prediction.content))
-    references = (Reference(guess, "prediction"),) if guess else ()
+    prediction = None if body.prediction is None else text_of(body.prediction.content)
+    told = engine.chat_prompt(messages, prediction=prediction, continuing=continuing)
     logprobs = (body.top_logprobs or 0) if body.logprobs else None
     options = {**body.sampling(temperature), "max_tokens": body.limit, "logprobs": logprobs}
-    prompt = Prompt(encoded.ids, references=references)
     speculation = body.speculation is not False
     tasks = [
-        Task(prompt, engine.sampling(**options, seed=seed), speculation, continuing)
+        Task(told.prompt, engine.sampling(**options, seed=seed), speculation, continuing)
         for seed in seeded(body.seed, body.choices)
     ]
-    reply = ChatReply(head, engine, body, None if guess is None else len(guess), continuing)
-    return tasks, reply
+    return tasks, ChatReply(head, engine, body, told, continuing)

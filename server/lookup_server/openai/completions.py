@@ -12,7 +12,6 @@ from lookup_server.openai.tokens import CompletionLogprobs, Json, join_completio
 from lookup_server.runner import Task
 from lookup_spec.engine.session import Piece
 from lookup_spec.pipeline.engine import Engine
-from lookup_spec.propose.prompt import Prompt
 from lookup_spec.text.detokenize import Detokenizer
 
 _MAX_TOKENS = 16  # what OpenAI generates if a request does not say
@@ -26,13 +25,18 @@ class CompletionReply(Reply):
         engine: what answers.
         body: what was asked.
         echoes: text to put before the answers of each prompt.
+        predicted: for each prompt, how many tokens of its answer were predicted.
     """
 
     prefix = "cmpl"
     kind = chunk_kind = "text_completion"
 
-    def __init__(self, head: Head, engine: Engine, body: CompletionRequest, echoes: Sequence[str]) -> None:
-        super().__init__(head, engine, choices=body.choices, continuing=[True] * len(echoes))
+    def __init__(
+        self, head: Head, engine: Engine, body: CompletionRequest, echoes: Sequence[str], predicted: Sequence[int]
+    ) -> None:
+        super().__init__(
+            head, engine, choices=body.choices, continuing=[True] * len(echoes), predicted=predicted
+        )  # fmt: skip
         self._echoes = echoes
         self._tellers = [
             CompletionLogprobs(engine, body.logprobs, continuing=True)
@@ -84,7 +88,7 @@ def completion_tasks(
     Raises:
         InvalidRequestError: it can never be served.
     """
-    prompts = [_ids(engine, prompt) for prompt in body.prompts]
+    prompts = [engine.text_prompt(_ids(engine, prompt)) for prompt in body.prompts]
     echoes = [_text(engine, prompt) if body.echo else "" for prompt in body.prompts]
     options = {
         **body.sampling(temperature),
@@ -93,11 +97,11 @@ def completion_tasks(
     }
     speculation = body.speculation is not False
     tasks = [
-        Task(Prompt(ids), engine.sampling(**options, seed=seed), speculation, continuing=True)
-        for ids in prompts
+        Task(told.prompt, engine.sampling(**options, seed=seed), speculation, continuing=True)
+        for told in prompts
         for seed in seeded(body.seed, body.choices)
     ]
-    return tasks, CompletionReply(head, engine, body, echoes)
+    return tasks, CompletionReply(head, engine, body, echoes, [told.predicted for told in prompts])
 
 
 def _ids(engine: Engine, prompt: str | list[int]) -> tuple[int, ...]:

@@ -18,6 +18,8 @@ from lookup_spec.engine.session import Piece
 from lookup_spec.pipeline.engine import Engine
 from lookup_spec.stats import Stats
 
+_ELSEWHERE = ("elsewhere", "answer")  # sources of drafts that do not follow a prediction
+
 
 @dataclass(frozen=True, slots=True)
 class Head:
@@ -56,6 +58,8 @@ class Reply(ABC):
         engine: what answers.
         choices: how many answers each prompt gets.
         continuing: for each prompt, whether the answer goes on in the middle of its text.
+        predicted: for each prompt, how many tokens of its answer were predicted.
+        sent: the client sent that prediction; else its prompt told.
     """
 
     prefix: ClassVar[str]
@@ -65,10 +69,21 @@ class Reply(ABC):
     chunk_kind: ClassVar[str]
     """A chunk's ``object``."""
 
-    def __init__(self, head: Head, engine: Engine, *, choices: int, continuing: Sequence[bool]) -> None:
+    def __init__(
+        self,
+        head: Head,
+        engine: Engine,
+        *,
+        choices: int,
+        continuing: Sequence[bool],
+        predicted: Sequence[int],
+        sent: bool = False,
+    ) -> None:
         self._head = head
         self._engine = engine
         self._choices = choices
+        self._predicted = predicted
+        self._sent = sent
         self._answers = [
             Answer(Runs(engine.vocabulary, continuing=goes_on)) for goes_on in continuing for _ in range(choices)
         ]
@@ -141,8 +156,32 @@ class Reply(ABC):
         """Token counts: delivered tokens only; a prompt counts once, however many answers it gets."""
         prompt = sum(answer.stats.prompt_tokens for answer in self._answers[:: self._choices])
         completion = sum(answer.stats.completion_tokens for answer in self._answers)
-        return {
+        usage: Json = {
             "prompt_tokens": prompt,
             "completion_tokens": completion,
             "total_tokens": prompt + completion,
         }
+        if self._sent or any(self._predicted):
+            usage["completion_tokens_details"] = self._prediction()
+        return usage
+
+    def _prediction(self) -> Json:
+        """What became of predictions. One that was not sent cannot have been rejected: clients may be charged for
+        what was."""
+        predicted = [length for length in self._predicted for _ in range(self._choices)]
+        accepted = sum(
+            accepted_prediction(answer.stats, length)
+            for answer, length in zip(self._answers, predicted, strict=True)
+        )  # fmt: skip
+        rejected = sum(predicted) - accepted if self._sent else 0
+        return {"accepted_prediction_tokens": accepted, "rejected_prediction_tokens": rejected}
+
+
+def accepted_prediction(stats: Stats, length: int) -> int:
+    """How many of a prediction's tokens count as accepted.
+
+    Those that were drafted by following it, up to its length; a few may differ from it, like a new name in
+    place of the old.
+    """
+    elsewhere = sum(stats.sources[name].accepted for name in _ELSEWHERE if name in stats.sources)
+    return min(stats.accepted - elsewhere, length)

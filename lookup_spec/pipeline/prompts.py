@@ -1,0 +1,94 @@
+"""From what a client sent to what the engine is told: token ids, the text to edit, and the expected answer."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from lookup_spec.propose.prompt import Prompt, Reference, Span
+from lookup_spec.propose.rename import Retokenizer
+from lookup_spec.text.layouts import Layout, layout_of, layout_of_text
+from lookup_spec.text.messages import Message, Passage, passage_of
+from lookup_spec.text.template import ChatTemplate
+
+
+class Told(NamedTuple):
+    """A prompt, and what is expected of its answer.
+
+    Attributes:
+        prompt: ids, the span of the text to edit, and the expected answer as a prediction, as far as known.
+        predicted: tokens of that text in the expected answer; 0 if nothing is expected.
+    """
+
+    prompt: Prompt
+    predicted: int = 0
+
+
+def chat_prompt(
+    template: ChatTemplate,
+    messages: Sequence[Message],
+    *,
+    prediction: str | None = None,
+    continuing: bool = False,
+    end: Sequence[int] = (),
+) -> Told:
+    """The prompt of a conversation.
+
+    Args:
+        template: the model's.
+        messages: ``role`` and ``content`` each.
+        prediction: the client's guess of the answer; without, the layout of the messages is asked.
+        continuing: the last message is the beginning of the answer.
+        end: the model's end token, if it has one.
+
+    Raises:
+        InvalidRequestError: the messages cannot be rendered.
+    """
+    layout = layout_of(messages)
+    if prediction is not None and (layout is None or layout.text.strip() != prediction.strip()):
+        layout = Layout(passage_of(messages, prediction) or Passage(0, 0, 0), prediction)
+    encoded = template.encode(
+        messages,
+        passages=() if layout is None else (layout.passage,),
+        add_generation_prompt=not continuing,
+        continue_final_message=continuing,
+    )
+    spans = tuple(Span(*span, "base") for span in encoded.spans if span is not None and span[0] < span[1])
+    if layout is None:
+        return Told(Prompt(encoded.ids))
+    answer = template.encode_answer(layout.text, layout.opening, layout.closing)
+    [span] = answer.spans
+    assert span is not None
+    expected = Reference((*answer.ids, *end), "prediction", span[0])
+    return Told(Prompt(encoded.ids, spans, (expected,)), span[1] - span[0])
+
+
+def text_prompt(ids: Sequence[int], retokenizer: Retokenizer, *, end: Sequence[int] = ()) -> Told:
+    """A prompt without messages, whose form may tell what it is about.
+
+    Args:
+        ids: the prompt.
+        retokenizer: knows the tokenizer.
+        end: the model's end token, if it has one.
+    """
+    ids = tuple(ids)
+    pieces = retokenizer.pieces(ids)
+    text = "".join(pieces)
+    layout = layout_of_text(text)
+    if layout is None:
+        return Told(Prompt(ids))
+    starts = [0, *accumulate(map(len, pieces))]
+    first, last = layout.passage.start, layout.passage.end
+    low, high = bisect_left(starts, first), bisect_right(starts, last) - 1
+    if low < high and layout.text == text[first:last]:
+        # The prompt's own tokens are the safest guess; at its edges some may hold other text, too.
+        opening = retokenizer.encode(layout.opening + text[first : starts[low]])
+        body, rest = ids[low:high], text[starts[high] : last]
+    else:
+        opening, body, rest = retokenizer.encode(layout.opening), (), layout.text
+    closing = retokenizer.encode(rest + layout.closing)
+    expected = Reference((*opening, *body, *closing, *end), "prediction", len(opening))
+    spans = (Span(low, high, "base"),) if low < high else ()
+    return Told(Prompt(ids, spans, (expected,)), max(0, high - low))
