@@ -34,11 +34,13 @@ class ContextLengthError(InvalidRequestError):
     Args:
         prompt_tokens: length of the prompt, in tokens.
         context_length: the most tokens the model can hold.
+        message: another sentence for the user.
     """
 
-    def __init__(self, prompt_tokens: int, context_length: int) -> None:
+    def __init__(self, prompt_tokens: int, context_length: int, message: str | None = None) -> None:
         super().__init__(
-            f"The prompt has {prompt_tokens} tokens, but this model holds {context_length} and needs room for "
+            message
+            or f"The prompt has {prompt_tokens} tokens, but this model holds {context_length} and needs room for "
             f"at least one more; shorten the prompt to {context_length - 1} tokens or fewer.",
             param="prompt",
         )

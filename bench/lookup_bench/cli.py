@@ -157,13 +157,15 @@ def picture(
     """Edits a file and draws what proposed each token of the answer, and where each forward pass began."""
     from lookup_bench.picture import draw, edited_tokens
     from lookup_bench.records import RecordError
-    from lookup_spec.pipeline.edit import EditRequest
+    from lookup_spec.pipeline.edit_plan import EditRequest
     from lookup_spec.pipeline.engine import load_engine
+    from lookup_spec.text.edit_task import Instruction
     from lookup_spec.text.lines import SourceText
 
     try:
         source = SourceText.from_bytes(file.read_bytes())
-        tokens, stats = edited_tokens(load_engine(model, dtype=dtype), EditRequest(source, instruction, file.name))
+        request = EditRequest(source, Instruction(instruction), file.name)
+        tokens, stats = edited_tokens(load_engine(model, dtype=dtype), request)
         speed = f"{stats.completion_tokens} tokens in {stats.forward_passes} forward passes"
         out.write_text(draw(source.text, tokens, f"{instruction}  ({speed})"), encoding="utf-8")
     except OSError as error:

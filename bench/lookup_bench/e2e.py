@@ -16,6 +16,8 @@ from lookup_spec.model.load import load_model
 from lookup_spec.pipeline.engine import Engine
 from lookup_spec.propose.prompt import Prompt, Reference, Span
 from lookup_spec.text.edit_prompt import edit_prompt
+from lookup_spec.text.edit_task import File, Instruction
+from lookup_spec.text.lines import SourceText
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +203,8 @@ def prompt_of(engine: Engine, task: Task) -> Prompt:
     """The prompt that the product itself would send for a task."""
     if not task.text:
         return Prompt(engine.template.encode([{"role": "user", "content": task.instruction}]).ids)
-    question = edit_prompt(task.text, task.instruction, task.path)
+    file = File(SourceText.from_text(task.text).lines, task.path)
+    question = edit_prompt(file, Instruction(task.instruction))
     encoded = question.encode(engine.template)
     spans = tuple(Span(*span, "base") for span in encoded.spans if span is not None)
     return Prompt(encoded.ids, spans, (Reference(engine.whole_answer(question.unchanged()), "prediction"),))

@@ -9,9 +9,11 @@ from html import escape
 from itertools import zip_longest
 
 from lookup_spec.errors import EditError
-from lookup_spec.pipeline.edit import EditRequest, EditResult, edit
+from lookup_spec.pipeline.edit import EditDone, EditProgress, edit
+from lookup_spec.pipeline.edit_plan import EditRequest
 from lookup_spec.pipeline.engine import Engine
 from lookup_spec.stats import Stats
+from lookup_spec.text.lines import SourceText
 
 _LINE = 17.0
 _LETTER = 7.2
@@ -43,12 +45,15 @@ def edited_tokens(engine: Engine, request: EditRequest) -> tuple[list[tuple[str,
         EditError: as for the edit itself.
     """
     tokens: list[tuple[str, str, int]] = []
-    for step, event in enumerate(edit(engine, request), 1):
-        if isinstance(event, EditResult):
-            return list(_within(tokens, event.text)), event.stats
-        for token, source in zip(event.piece.token_ids, event.piece.sources, strict=True):
-            piece = engine.vocabulary.piece(token).decode("utf-8", errors="replace")
-            tokens.append((piece, source, step))
+    step = 0
+    for event in edit(engine, request):
+        if isinstance(event, EditDone):
+            return list(_within(tokens, SourceText.from_text(event.text).text)), event.stats
+        if isinstance(event, EditProgress):
+            step += 1
+            for token, source in zip(event.piece.token_ids, event.piece.sources, strict=True):
+                piece = engine.vocabulary.piece(token).decode("utf-8", errors="replace")
+                tokens.append((piece, source, step))
     raise EditError("The edit ended without a result.")
 
 

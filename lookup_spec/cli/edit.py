@@ -15,7 +15,8 @@ from lookup_spec.cli.report import print_diff, summary, watching
 from lookup_spec.errors import EditError
 
 if TYPE_CHECKING:
-    from lookup_spec.pipeline.edit import EditRequest, EditResult
+    from lookup_spec.pipeline.edit import EditDone
+    from lookup_spec.pipeline.edit_plan import EditRequest
     from lookup_spec.pipeline.engine import Engine
 
 
@@ -46,43 +47,45 @@ def edit(
     final newline, and stays as it was if anything goes wrong.
     """
     from lookup_spec.params import SamplingParams
-    from lookup_spec.pipeline.edit import EditRequest
+    from lookup_spec.pipeline.edit_plan import EditRequest
+    from lookup_spec.text.edit_task import Instruction
     from lookup_spec.text.lines import SourceText
 
     try:
         data = read_file(file)
         request = EditRequest(
             SourceText.from_bytes(data),
-            instruction,
+            Instruction(instruction),
             file.name,
             SamplingParams(max_tokens=max_tokens, temperature=temperature, seed=seed),
             speculation=not no_speculation,
         )
-        result = _run(options.engine(model, dtype, device), request)
-        typer.echo(summary(result.stats), err=True)
-        if result.data is not None and write:
-            _write(file, data, result.data)
-        if diff or not (write or as_json):
-            print_diff(request.source.text, result.text if result.data is not None else request.source.text, str(file))
+        done = _run(options.engine(model, dtype, device), request)
+        typer.echo(summary(done.stats), err=True)
+        if done.complete and write:
+            _write(file, data, done.text.encode())
+        if done.complete and (diff or not (write or as_json)):
+            print_diff(request.source.text, SourceText.from_text(done.text).text, str(file))
         if as_json:
-            _print_json(result)
+            _print_json(done)
     except KeyboardInterrupt:
         raise EditError(f"Interrupted; {file} is unchanged.") from None
-    if result.data is None:
+    if not done.complete:
         raise EditError(
-            f"The answer was cut off after {result.stats.completion_tokens} tokens, so {file} is unchanged; "
+            f"The answer was cut off after {done.stats.completion_tokens} tokens, so {file} is unchanged; "
             "raise --max-tokens or choose a model with a longer context."
         )
 
 
-def _run(engine: Engine, request: EditRequest) -> EditResult:
-    from lookup_spec.pipeline.edit import EditProgress, edit
+def _run(engine: Engine, request: EditRequest) -> EditDone:
+    from lookup_spec.pipeline.edit import EditDone, EditProgress, edit
 
     with watching(request.path) as show:
         for event in edit(engine, request):
-            if not isinstance(event, EditProgress):
+            if isinstance(event, EditProgress):
+                show(event.line, event.lines, event.piece.stats)
+            elif isinstance(event, EditDone):
                 return event
-            show(event.line, event.lines, event.stats)
     raise EditError("The edit ended without a result.")
 
 
@@ -94,15 +97,15 @@ def _write(file: Path, before: bytes, after: bytes) -> None:
     typer.echo(f"Wrote {file}.", err=True)
 
 
-def _print_json(result: EditResult) -> None:
+def _print_json(done: EditDone) -> None:
     sys.stdout.flush()
     typer.echo(
         json.dumps(
             {
-                "text": result.text if result.data is None else result.data.decode(),
-                "finish_reason": result.finish_reason,
-                "usage": options.usage(result.stats),
-                "stats": result.stats.as_dict(),
+                "text": done.text,
+                "finish_reason": done.finish_reason,
+                "usage": options.usage(done.stats),
+                "stats": done.stats.as_dict(),
             },
             ensure_ascii=False,
         )

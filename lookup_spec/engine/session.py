@@ -54,16 +54,16 @@ class Piece:
         token_ids: the tokens added.
         sources: for each token, what proposed it; ``""`` if the target alone did.
         logprobs: one entry for each token, or empty if not asked for.
+        stats: what the answer cost so far.
         finish_reason: why the answer ended; only on the last piece.
-        stats: what the answer cost; only on the last piece.
     """
 
     text: str
     token_ids: tuple[int, ...]
     sources: tuple[str, ...]
     logprobs: tuple[TokenLogprobs, ...]
+    stats: Stats
     finish_reason: FinishReason | None = None
-    stats: Stats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,8 +223,8 @@ class Session:
             tuple(token.id for token in tokens),
             tuple(token.source for token in tokens),
             tuple(token.logprobs for token in tokens if token.logprobs is not None),
+            self.stats(),
             self.finish_reason if last else None,
-            self.stats() if last else None,
         )
 
     def stats(self) -> Stats:

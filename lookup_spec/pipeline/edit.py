@@ -1,51 +1,35 @@
-"""A whole-file edit, from request to finished file."""
+"""An edit of a file, from request to finished file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
-from lookup_spec.engine.session import FinishReason, Piece
-from lookup_spec.errors import EditError
-from lookup_spec.params import SamplingParams
+from lookup_spec.engine.session import Piece
+from lookup_spec.pipeline.edit_plan import EditPlan, EditRequest, plan_edit
 from lookup_spec.pipeline.engine import Engine
-from lookup_spec.propose.prompt import Prompt, Reference, Span
 from lookup_spec.stats import Stats
-from lookup_spec.text.edit_prompt import edit_prompt
-from lookup_spec.text.lines import SourceText
-from lookup_spec.text.progress import LineProgress
+from lookup_spec.text.edit_stream import EditStream
+from lookup_spec.text.hunks import Hunk
 
-# An answer this much longer than the file is a model going round in circles, not an edit.
-_GROWTH = 2
-_ROOM = 1024
+EditEnd: TypeAlias = Literal["stop", "no_change", "length", "cancelled", "stale"]
 
 
 @dataclass(frozen=True, slots=True)
-class EditRequest:
-    """What to do to which file.
+class EditHunk:
+    """A change to the file.
 
     Attributes:
-        source: the file.
-        instruction: what to change, in plain words.
-        path: the file's name, shown to the model.
-        params: how to choose tokens; without ``max_tokens``, twice the file's length and 1,024 tokens more.
-        speculation: false decodes one token at a time.
-
-    Raises:
-        EditError: the file is empty, or there is no instruction.
+        number: of the hunk, from 0.
+        state: only a ``"closed"`` hunk is to be applied. Before that it may be shown as it grows, ``"open"`` and then
+            with each ``"delta"`` more lines, whose ends are not final; what is closed then may be less, or several.
+        hunk: where and what.
     """
 
-    source: SourceText
-    instruction: str
-    path: str = ""
-    params: SamplingParams = field(default_factory=SamplingParams)
-    speculation: bool = True
-
-    def __post_init__(self) -> None:
-        if not self.source.text.strip():
-            raise EditError(f"{self.path or 'The file'} is empty, so there is nothing to edit.")
-        if not self.instruction.strip():
-            raise EditError("The instruction is empty; say what to change.")
+    number: int
+    state: Literal["open", "delta", "closed"]
+    hunk: Hunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,70 +38,105 @@ class EditProgress:
 
     Attributes:
         piece: what the model wrote.
-        line: base lines passed so far.
-        lines: base lines in all.
-        stats: cost so far.
+        line: the line up to which the file is settled, kept or changed.
+        lines: lines in all.
     """
 
     piece: Piece
     line: int
     lines: int
-    stats: Stats
 
 
 @dataclass(frozen=True, slots=True)
-class EditResult:
+class EditDone:
     """The end of an edit.
 
     Attributes:
-        text: the edited file (LF line ends), or as much of it as is certain if the answer was cut off.
-        data: its bytes, with the line ends, byte-order mark and final newline of the original; None if the answer
-            was cut off, so that half a file can never replace a whole one.
-        finish_reason: ``"stop"``, or ``"length"`` if the answer was cut off.
+        finish_reason: ``"stop"``; ``"no_change"`` if the answer is the file as it was; or why it ended early.
+        text: the file with all closed hunks applied, line ends, byte-order mark and final newline as they were.
+        hunks: how many those are.
         stats: what it cost.
     """
 
+    finish_reason: EditEnd
     text: str
-    data: bytes | None
-    finish_reason: FinishReason
+    hunks: int
     stats: Stats
 
+    @property
+    def complete(self) -> bool:
+        """Whether the whole answer came; if not, what it would have changed further on is as it was."""
+        return self.finish_reason in ("stop", "no_change")
 
-def edit(engine: Engine, request: EditRequest) -> Iterator[EditProgress | EditResult]:
-    """Rewrites a file. Yields progress and, last, the result; closing the iterator stops the work.
+
+EditEvent: TypeAlias = EditHunk | EditProgress | EditDone
+
+
+class EditRun:
+    """A running edit: pieces of the answer in, events out.
+
+    Args:
+        request: what was asked.
+        plan: how it was put to the model.
+        previews: hunks show as they grow.
+    """
+
+    def __init__(self, request: EditRequest, plan: EditPlan, *, previews: bool = False) -> None:
+        self._lines = len(request.source.lines)
+        self._newline = request.source.newline
+        self._stream = EditStream(request.source, plan.question.reader(), *plan.lines)
+        self._previews = previews
+        self._closed = 0
+        self._shown: int | None = None
+
+    def take(self, piece: Piece) -> Iterator[EditEvent]:
+        """What a piece of the answer brings; after the last one, the end.
+
+        Raises:
+            EditError: the answer cannot be read; no hunk, not even a closed one, may then be applied.
+        """
+        hunks = self._stream.push(piece.text)
+        if piece.finish_reason == "stop":
+            hunks += self._stream.finish()
+        yield from self._close(hunks)
+        if self._previews and piece.finish_reason is None:
+            yield from self._preview(self._stream.pending)
+        yield EditProgress(piece, self._stream.line, self._lines)
+        if piece.finish_reason is not None:
+            yield self.end(piece.finish_reason, piece.stats)
+
+    def end(self, reason: EditEnd, stats: Stats) -> EditDone:
+        """The end, where the edit stands: what is not closed is as it was."""
+        if reason == "stop" and not self._closed:
+            reason = "no_change"
+        return EditDone(reason, self._stream.text, self._closed, stats)
+
+    def _close(self, hunks: Sequence[Hunk]) -> Iterator[EditHunk]:
+        for hunk in hunks:
+            yield EditHunk(self._closed, "closed", hunk)
+            self._closed += 1
+            self._shown = None
+
+    def _preview(self, pending: Sequence[str]) -> Iterator[EditHunk]:
+        line = self._stream.line
+        if pending and self._shown is None:
+            yield EditHunk(self._closed, "open", Hunk(line, line, ""))
+            self._shown = 0
+        if pending[self._shown or 0 :]:
+            text = "".join(pending[self._shown or 0 :]).replace("\n", self._newline)
+            yield EditHunk(self._closed, "delta", Hunk(line, line, text))
+            self._shown = len(pending)
+
+
+def edit(engine: Engine, request: EditRequest) -> Iterator[EditEvent]:
+    """Edits a file. Yields what happens and, last, the end; closing the iterator stops the work.
 
     Raises:
-        EditError: the file does not fit the model, or the answer cannot safely replace it.
+        EditError: there is nothing to do, or the answer cannot safely replace the file.
+        ContextLengthError: the file does not fit the model.
     """
-    question = edit_prompt(request.source.text, request.instruction, request.path)
-    encoded = question.encode(engine.template)
-    spans = tuple(Span(*span, "base") for span in encoded.spans if span is not None)
-    expected = Reference(engine.whole_answer(question.unchanged()), "prediction")
-    prompt = Prompt(encoded.ids, spans, (expected,))
-    params = _bounded(request.params, prompt, engine.context_length)
-    session = engine.submit(prompt, params, speculation=request.speculation, continuing=True)
-    reader, progress = question.reader(), LineProgress(request.source.text)
-    text: list[str] = []
+    plan = plan_edit(engine, request)
+    run = EditRun(request, plan)
+    session = engine.submit(plan.prompt, plan.params, speculation=request.speculation, continuing=True)
     for piece in engine.follow(session):
-        text.append(reader.push(piece.text))
-        yield EditProgress(piece, progress.push(text[-1]), progress.lines, session.stats())
-    assert session.finish_reason is not None
-    data = None
-    if session.finish_reason == "stop":
-        text.append(reader.finish())
-        data = request.source.restore("".join(text))
-    yield EditResult("".join(text), data, session.finish_reason, session.stats())
-
-
-def _bounded(params: SamplingParams, prompt: Prompt, context_length: int) -> SamplingParams:
-    size = sum(span.end - span.start for span in prompt.spans)
-    room = context_length - len(prompt.ids)
-    if room < size:
-        raise EditError(
-            f"The file has {size} tokens and its edited version needs about as many again, but of the {context_length} "
-            f"tokens that this model holds only {max(room, 0)} are left; edit a smaller file or choose a model with a "
-            "longer context."
-        )
-    if params.max_tokens is not None:
-        return params
-    return replace(params, max_tokens=min(room, _GROWTH * size + _ROOM))
+        yield from run.take(piece)

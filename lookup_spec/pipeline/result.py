@@ -38,7 +38,7 @@ def collect(pieces: Iterator[Piece]) -> Result:
         InvalidRequestError: the pieces end without a finish reason.
     """
     parts = list(pieces)
-    if not parts or parts[-1].finish_reason is None or parts[-1].stats is None:
+    if not parts or parts[-1].finish_reason is None:
         raise InvalidRequestError("The answer ended before it was complete.")
     return Result(
         text="".join(part.text for part in parts),

@@ -50,7 +50,7 @@ def read_answer(answer: str, base: str, fence: str, *, opened: bool = False) -> 
     if evidence.is_partial(file):
         raise EditError(_PARTIAL)
     text = "\n".join(file)
-    if base and not base.endswith("\n"):
+    if not _ends(base):
         return text.rstrip("\n")
     return text + "\n" if file else ""
 
@@ -59,7 +59,8 @@ class AnswerReader:
     """Reads an answer as it streams in; all its pieces joined are what :func:`read_answer` gives.
 
     Lines come out as soon as they are surely the file's: after a line of the base has been seen, and up to a
-    fence that may be the closing one, which is so until another line of the base follows.
+    fence that may be the closing one, which is so until another line of the base follows. None comes out behind a
+    comment that stands for lines left out.
 
     Args:
         base: as for :func:`read_answer`.
@@ -75,7 +76,14 @@ class AnswerReader:
         self._sure = False
         self._wrapped = False
         self._ending = False
+        self._omitted = False
         self._given = 0
+        self._solid = 0
+
+    @property
+    def may_be_partial(self) -> bool:
+        """Whether so little has come that the answer may turn out to be a part of the file."""
+        return self._evidence.is_little(self._solid)
 
     def push(self, text: str) -> str:
         """Takes in more of the answer; returns what is now surely part of the edited file."""
@@ -107,9 +115,18 @@ class AnswerReader:
         elif fence is not None:
             self._wrapped = self._wrapped or not self._sure
             self._ending = self._ending or fence.bare
-        if self._sure and not self._ending and line.strip():
+        self._omitted = self._omitted or self._evidence.omits(line)
+        if self._sure and not self._ending and not self._omitted and line.strip():
+            self._solid += 1
             self._given = len(self._lines)
 
     def _joined(self, start: int, end: int) -> str:
         text = "\n".join(self._lines[start:end])
-        return "\n" + text if 0 < start < end else text
+        if _ends(self._base):
+            return f"{text}\n" if start < end else ""
+        return f"\n{text}" if 0 < start < end else text
+
+
+def _ends(base: str) -> bool:
+    """Whether an edited version ends with a newline: as the base does; a new file does."""
+    return base.endswith("\n") or not base

@@ -67,13 +67,20 @@ class Evidence:
         """Whether nothing is left of a file that was not empty."""
         return self.count > 0 and not _solid(lines)
 
+    def omits(self, line: str) -> bool:
+        """Whether a line is a comment that stands for lines left out; not if the base has it, too."""
+        return _OMISSION.match(line) is not None and line.strip() not in self.lines
+
     def is_partial(self, lines: Sequence[str]) -> bool:
         """Whether lines were left out: a comment says so, or an end and half of a long file are missing."""
         solid = _solid(lines)
-        if any(_OMISSION.match(line) for line in solid if line.strip() not in self.lines):
+        if any(map(self.omits, solid)):
             return True
-        whole = self._begins(lines) and self._finishes(lines)
-        return self.count >= _LONG and 2 * len(solid) < self.count and not whole
+        return self.is_little(len(solid)) and not (self._begins(lines) and self._finishes(lines))
+
+    def is_little(self, lines: int) -> bool:
+        """Whether so few lines, blank ones not counted, may be a part of the base: less than half of a long file."""
+        return self.count >= _LONG and 2 * lines < self.count
 
     def _inside(self, lines: Sequence[str], asked: Fence) -> Iterator[Reading]:
         """The answer began inside the file; if it does not end with the fence it should, it must begin as the

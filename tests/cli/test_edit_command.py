@@ -165,12 +165,19 @@ def test_a_file_changed_meanwhile_is_not_overwritten(edit: Any, file: Path, monk
 
 @pytest.mark.parametrize(
     ("data", "word"),
-    [(b"", "empty"), (b"\n \n", "empty"), (b"a\0b", "binary"), (b"caf\xe9\n", "UTF-8")],
-    ids=["empty", "blank", "binary", "not utf-8"],
+    [(b"a\0b", "binary"), (b"caf\xe9\n", "UTF-8")],
+    ids=["binary", "not utf-8"],
 )
 def test_a_file_that_cannot_be_edited_is_refused(edit: Any, file: Path, data: bytes, word: str) -> None:
     file.write_bytes(data)
     _expect_refusal(edit(file, "-i", "fix", "--write"), file, data, word)
+
+
+@pytest.mark.parametrize("data", [b"", b"\n \n"], ids=["empty", "blank"])
+def test_an_empty_file_is_filled(edit: Any, file: Path, data: bytes) -> None:
+    file.write_bytes(data)
+    assert edit(file, "-i", "write a sum", "--write").code == 0
+    assert file.read_bytes() == AFTER.encode()
 
 
 def test_a_missing_file_is_named(edit: Any, tmp_path: Path) -> None:

@@ -10,8 +10,10 @@ import pytest
 from lookup_spec import load_engine
 from lookup_spec.model.embedded import EMBEDDED, LIGHT, is_installed
 from lookup_spec.params import SamplingParams
-from lookup_spec.pipeline.edit import EditRequest, EditResult, edit
+from lookup_spec.pipeline.edit import EditDone, edit
+from lookup_spec.pipeline.edit_plan import EditRequest
 from lookup_spec.pipeline.engine import Engine
+from lookup_spec.text.edit_task import Instruction
 from lookup_spec.text.lines import SourceText
 
 pytestmark = [
@@ -25,11 +27,11 @@ def engine() -> Engine:
     return load_engine(LIGHT, dtype="float32")
 
 
-def _edited(engine: Engine, instruction: str, params: SamplingParams, *, speculation: bool) -> EditResult:
+def _edited(engine: Engine, instruction: str, params: SamplingParams, *, speculation: bool) -> EditDone:
     source = SourceText.from_bytes(Path(keyword.__file__).read_bytes())
-    *_, result = edit(engine, EditRequest(source, instruction, "keyword.py", params, speculation))
-    assert isinstance(result, EditResult)
-    return result
+    *_, done = edit(engine, EditRequest(source, Instruction(instruction), "keyword.py", params, speculation))
+    assert isinstance(done, EditDone)
+    return done
 
 
 @pytest.mark.parametrize(
@@ -50,7 +52,7 @@ def test_a_rename_is_carried_out(engine: Engine) -> None:
     """The answer is the file with the name changed, and the renamed places were proposed."""
     result = _edited(engine, "Rename the list kwlist to keyword_list.", SamplingParams(), speculation=True)
     before = Path(keyword.__file__).read_text()
-    assert result.data is not None
+    assert result.finish_reason == "stop"
     assert result.text.count("keyword_list") >= 2
     assert len(result.text.splitlines()) == len(before.splitlines())
     assert result.stats.sources["renamed"].accepted > 0

@@ -251,11 +251,19 @@ def test_lines_stream_out_before_the_answer_ends():
     next that is not; the closing fence never does."""
     reader = AnswerReader(CODE, "```", opened=True)
     assert reader.push("# new\n") == ""
-    assert reader.push("def add(a, b):\n    ret") == "# new\ndef add(a, b):"
-    assert reader.push("urn b + a\n\n\n") == "\n    return b + a"
-    assert reader.push("print(add(1, 2))\n``") == "\n\n\nprint(add(1, 2))"
+    assert reader.push("def add(a, b):\n    ret") == "# new\ndef add(a, b):\n"
+    assert reader.push("urn b + a\n\n\n") == "    return b + a\n"
+    assert reader.push("print(add(1, 2))\n``") == "\n\nprint(add(1, 2))\n"
     assert reader.push("`\n") == ""
-    assert reader.finish() == "\n"
+    assert reader.finish() == ""
+
+
+def test_nothing_streams_out_behind_lines_left_out():
+    """What follows a comment that stands for omitted lines may only seem to be behind them."""
+    reader = AnswerReader(CODE, "```", opened=True)
+    assert reader.push("def add(a, b):\n# ... existing code ...\nprint(add(1, 2))\n") == "def add(a, b):\n"
+    with pytest.raises(EditError, match="part of the file"):
+        reader.finish()
 
 
 PIECES = st.sampled_from(

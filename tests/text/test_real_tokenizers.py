@@ -13,6 +13,8 @@ from lookup_spec.errors import ModelError
 from lookup_spec.model.load import load_model
 from lookup_spec.text.detokenize import Detokenizer, Vocabulary
 from lookup_spec.text.edit_prompt import edit_prompt
+from lookup_spec.text.edit_task import File, Instruction
+from lookup_spec.text.lines import SourceText
 from lookup_spec.text.template import ChatTemplate
 
 pytestmark = pytest.mark.slow
@@ -66,7 +68,8 @@ def test_the_file_of_an_edit_prompt_is_found(tokenizer):
     """The span of the file holds exactly the file's own tokens."""
     for path in SOURCES[:10]:
         base = path.read_text(encoding="utf-8")[:8_000].rstrip() + "\n"
-        prompt = edit_prompt(base, "Tidy up.", path.name).encode(ChatTemplate(tokenizer))
+        question = edit_prompt(File(SourceText.from_text(base).lines, path.name), Instruction("Tidy up."))
+        prompt = question.encode(ChatTemplate(tokenizer))
         [(start, end)] = prompt.spans
         shown = tokenizer.decode(prompt.ids[start:end], clean_up_tokenization_spaces=False)
         assert shown == base

@@ -100,7 +100,7 @@ class Reply(ABC):
         runs = answer.runs.take(piece) if self._head.include_speculation else []
         if piece.text or logprobs:
             yield self._chunk(index, self._said(piece.text), logprobs, speculation={"runs": runs})
-        if piece.finish_reason is not None and piece.stats is not None:
+        if piece.finish_reason is not None:
             answer.finish_reason, answer.stats = piece.finish_reason, piece.stats
             stats = {"stats": piece.stats.as_dict()}
             yield self._chunk(index, self._said(""), finish_reason=piece.finish_reason, speculation=stats)
