@@ -19,7 +19,7 @@ _WITHOUT = 4
 
 def calibrate(cases: Iterable[Case], tokenizer: Tokenizer) -> Hazards:
     """Counts, over recorded edits, which guesses come true; with predictions, and now and then without."""
-    hazards, store = Hazards(blank=True), SegmentStore()
+    hazards, store = Hazards({}), SegmentStore()
     retokenizer = TokenizerRetokenizer(tokenizer)
     for number, case in enumerate(cases):
         for prompt in [case.predicted(), case.prompt][: 1 if number % _WITHOUT else 2]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,6 +41,7 @@ def edit(
     seed: options.Seed = None,
     dtype: options.DType = "auto",
     device: options.Device = "auto",
+    calibration: options.Calibration = None,
 ) -> None:
     """Rewrites a file after an instruction.
 
@@ -60,7 +62,7 @@ def edit(
             SamplingParams(max_tokens=max_tokens, temperature=temperature, seed=seed),
             speculation=not no_speculation,
         )
-        done = _run(options.engine(model, dtype, device), request)
+        done = _run(options.engine(model, dtype, device, calibration), request)
         typer.echo(summary(done.stats), err=True)
         if done.complete and write:
             _write(file, data, done.text.encode())
@@ -80,7 +82,7 @@ def edit(
 def _run(engine: Engine, request: EditRequest) -> EditDone:
     from lookup_spec.pipeline.edit import EditDone, EditProgress, edit
 
-    with watching(request.path) as show:
+    with closing(engine), watching(request.path) as show:
         for event in edit(engine, request):
             if isinstance(event, EditProgress):
                 show(event.line, event.lines, event.piece.stats)

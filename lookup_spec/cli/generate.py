@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -33,6 +34,7 @@ def generate(
     seed: options.Seed = None,
     dtype: options.DType = "auto",
     device: options.Device = "auto",
+    calibration: options.Calibration = None,
     no_speculation: options.NoSpeculation = False,
     as_json: options.Json = False,
 ) -> None:
@@ -41,7 +43,7 @@ def generate(
     Without --chat the model simply continues the text. A line about speed follows on stderr.
     """
     text = _read(prompt, file)
-    engine = options.engine(model, dtype, device)
+    engine = options.engine(model, dtype, device, calibration)
     params = engine.sampling(
         max_tokens=max_tokens, temperature=temperature, top_p=top_p, seed=seed, stop=tuple(stop or ())
     )
@@ -54,11 +56,12 @@ def generate(
         ids = engine.encode(text)
     pieces = []
     session = engine.submit(options.prompt(ids), params, speculation=not no_speculation, continuing=not chat)
-    for piece in engine.follow(session):
-        pieces.append(piece.text)
-        if not as_json:
-            sys.stdout.write(piece.text)
-            sys.stdout.flush()
+    with closing(engine):
+        for piece in engine.follow(session):
+            pieces.append(piece.text)
+            if not as_json:
+                sys.stdout.write(piece.text)
+                sys.stdout.flush()
     stats = session.stats()
     if as_json:
         typer.echo(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -35,13 +36,24 @@ DType = Annotated[
     typer.Option(help="auto, float32, bfloat16 or float16; auto is bfloat16 where the hardware computes in it."),
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+Calibration = Annotated[
+    str | None,
+    typer.Option(
+        "--calibration",
+        envvar="LOOKUP_SPEC_CALIBRATION",
+        metavar="DIR",
+        help="Where to keep, from run to run, how often guesses came true (counts only, no text); 'off' keeps nothing."
+        "  [default: in the user's cache directory]",
+        show_default=False,
+    ),
+]
 NoSpeculation = Annotated[
     bool, typer.Option("--no-speculation", help="Decode one token at a time; the answer is the same, only slower.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object (text, finish_reason, usage, stats) last.")]
 
 
-def engine(model: str | None, dtype: str, device: str) -> Engine:
+def engine(model: str | None, dtype: str, device: str, calibration: str | None) -> Engine:
     """Loads the engine, saying on stderr which model runs how."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
     from lookup_spec.model.load import load_model
@@ -52,7 +64,16 @@ def engine(model: str | None, dtype: str, device: str) -> Engine:
 
     loaded = load_model(model, dtype=dtype, device=device, progress=progress)
     typer.echo(f"{loaded.name} in {str(loaded.dtype).removeprefix('torch.')} on {loaded.device}", err=True)
-    return Engine(loaded)
+    return Engine(loaded, calibration=calibration_directory(calibration))
+
+
+def calibration_directory(value: str | None) -> Path | None:
+    """What ``--calibration`` says: a directory, or None for nothing to be kept."""
+    from lookup_spec.model.store import cache_root
+
+    if value == "off":
+        return None
+    return Path(value).expanduser() if value else cache_root() / "calibration"
 
 
 def prompt(ids: Sequence[int]) -> Prompt:

@@ -63,6 +63,7 @@ def serve(
     ] = False,
     dtype: options.DType = "auto",
     device: options.Device = "auto",
+    calibration: options.Calibration = None,
 ) -> None:
     """Serves a model to editors and any OpenAI client, with a page to try it.
 
@@ -93,7 +94,7 @@ def serve(
         loaded = _load(model, dtype, device)
         from lookup_spec.pipeline.engine import Engine
 
-        engine = Engine(loaded, max_sessions=max_sessions)
+        engine = Engine(loaded, max_sessions=max_sessions, calibration=options.calibration_directory(calibration))
         kind = str(loaded.dtype).removeprefix("torch.")
         url = main.url_of(sock)
         if host not in _ON_THIS_MACHINE and not settings.api_keys:
@@ -109,7 +110,10 @@ def serve(
             if open_page:
                 webbrowser.open(url)
 
-        main.run(engine, settings, sock, ready)
+        try:
+            main.run(engine, settings, sock, ready)
+        finally:
+            engine.close()
 
 
 def _load(model: str | None, dtype: str, device: str) -> LoadedModel:

@@ -88,6 +88,7 @@ class Session:
         end_ids: the model's end tokens.
         context_length: most tokens the model can hold.
         vocab_size: entries in a row of logits.
+        ended: called once, when nothing more will come.
 
     Raises:
         InvalidRequestError: the request can never be served.
@@ -104,6 +105,7 @@ class Session:
         end_ids: Iterable[int],
         context_length: int,
         vocab_size: int,
+        ended: Callable[[], None] = lambda: None,
     ) -> None:
         _check_prompt(prompt, context_length, vocab_size)
         if params.stop and output is None:
@@ -121,6 +123,7 @@ class Session:
         self._sampler = Sampler(params, prompt.ids, self._ends, vocab_size)
         self._tokens = list(prompt.ids)
         self._proposer = proposer
+        self._ended = ended
         self._output = output
         self._fresh: list[_Token] = []
         self._taken = 0
@@ -188,6 +191,8 @@ class Session:
         wanted = 0 if self.finished else self._proposer.runner_ups
         seen = Seen(self._tree, *runner_ups(logits, wanted)) if wanted else None
         self._proposer.observe(taken.tokens[:delivered], seen)
+        if self.finished:
+            self._ended()
         if choices.error is not None and not self.finished:
             raise choices.error
 
@@ -195,12 +200,14 @@ class Session:
         """Ends the session where it stands; does nothing to a finished one."""
         if not self.finished:
             self._finish("cancelled")
+            self._ended()
 
     def fail(self, error: Exception) -> None:
         """Ends the session with an error; text chosen before it is still delivered."""
         if not self.finished:
             self.error = error
             self._meter.end()
+            self._ended()
 
     def take(self) -> Piece | None:
         """What came since the last call, or None if nothing did.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from lookup_spec.engine.budget import CostCurve
@@ -14,6 +15,7 @@ from lookup_spec.model.load import LoadedModel, load_model
 from lookup_spec.params import Sampling, SamplingParams
 from lookup_spec.pipeline.prompts import Told, chat_prompt, text_prompt
 from lookup_spec.pipeline.result import Result, collect
+from lookup_spec.propose.calibration import Calibrations
 from lookup_spec.propose.prompt import Prompt, Reference
 from lookup_spec.propose.proposer import LookupProposer
 from lookup_spec.propose.protocol import NoProposer, Proposer
@@ -36,6 +38,7 @@ class Options(TypedDict, total=False):
     prefill_chunk: int
     max_sessions: int
     segment_store_bytes: int
+    calibration: Path | None
 
 
 class Engine:
@@ -49,6 +52,8 @@ class Engine:
         prefill_chunk: most prompt tokens per request and forward pass.
         max_sessions: requests that run at the same time; further ones wait.
         segment_store_bytes: most memory for indexed texts kept between requests; 0 keeps none.
+        calibration: a directory that keeps, from run to run, how often guesses came true: counts only, no text. None
+            forgets them with the engine.
 
     Attributes:
         tokenizer: the transformers tokenizer.
@@ -66,6 +71,7 @@ class Engine:
         prefill_chunk: int = 512,
         max_sessions: int = 32,
         segment_store_bytes: int = 256 << 20,
+        calibration: Path | None = None,
     ) -> None:
         self.tokenizer: PreTrainedTokenizerFast = loaded.tokenizer
         self.model_name = loaded.name
@@ -84,6 +90,7 @@ class Engine:
             costs=CostCurve.measure(self._model),
         )
         self._segments = SegmentStore(max_bytes=segment_store_bytes)
+        self._calibrations = Calibrations(calibration)
         self._retokenizer = TokenizerRetokenizer(loaded.tokenizer.backend_tokenizer)
         self._lock = threading.Lock()
 
@@ -155,19 +162,25 @@ class Engine:
         Raises:
             InvalidRequestError: it can never be served.
         """
+        proposer, ended = self._proposer(tenant) if speculation else (NoProposer(), lambda: None)
         session = Session(
             prompt,
             params,
-            proposer=self._proposer(tenant) if speculation else NoProposer(),
+            proposer=proposer,
             output=TextOutput(self.vocabulary, params.stop, continuing=continuing),
             cache=self._model.new_cache(self._capacity(prompt, params)),
             end_ids=self._end_ids,
             context_length=self.context_length,
             vocab_size=self._model.vocab_size,
+            ended=ended,
         )
         with self._lock:
             self._runner.add(session)
         return session
+
+    def close(self) -> None:
+        """Writes what requests have taught about guesses, if a directory keeps it; to be called at the end."""
+        self._calibrations.save()
 
     def step(self) -> bool:
         """Runs one forward pass for all running requests; false if there were none."""
@@ -239,8 +252,12 @@ class Engine:
         guess = self.template.encode_data(prediction) if isinstance(prediction, str) else tuple(prediction)
         return Prompt(prompt.ids, prompt.spans, (*prompt.references, Reference(guess, "prediction")))
 
-    def _proposer(self, tenant: str) -> Proposer:
-        return LookupProposer(self._segments, tenant=tenant, retokenizer=self._retokenizer)
+    def _proposer(self, tenant: str) -> tuple[Proposer, Callable[[], None]]:
+        """A proposer for one request, and what to call when the request ends."""
+        calibration = self._calibrations.of(tenant)
+        hazards = calibration.start()
+        proposer = LookupProposer(self._segments, tenant=tenant, hazards=hazards, retokenizer=self._retokenizer)
+        return proposer, lambda: calibration.learn(hazards)
 
     def _capacity(self, prompt: Prompt, params: SamplingParams) -> int:
         # Room for an answer about as long as the prompt; longer ones let the cache grow.

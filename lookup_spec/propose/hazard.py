@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Hashable
+import hashlib
+from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TypeVar
 
+from lookup_spec.propose.counts import Counts, Key, Tables, dumps, loads, scaled
 from lookup_spec.propose.guess import Guess, Kind
 
 DEPTH_BUCKETS = (0, 0, 1, 2, 3, 3, 4, 4, 4, *[5] * 8, *[6] * 16, *[7] * 32)
@@ -20,32 +20,27 @@ _RANKS = 9
 _UNSEEN = 4.0
 _REMEMBERED = 40.0
 
-Counts = list[float]
-"""How often a guess came true, and how often it was made."""
-
-_Key = TypeVar("_Key", bound=Hashable)
-_Tables = tuple[dict[tuple[int, int, int], Counts], dict[tuple[int, int], Counts], dict[tuple[int, int], list[Counts]]]
-
 
 class Hazards:
     """Counts of guesses, by what was known when they were made.
 
     Three questions are counted: does the first token of a guess come, by kind, matched length and detail;
     does it come although better guesses fail, by rank; and does the chain behind it go on, by kind, matched
-    length and depth. Counts start from those that come with the package (or from rough guesses where these
-    have none) and move to what is seen.
+    length and depth. Counts start from given ones (or from rough guesses where these have none) and move to
+    what is seen.
 
     Holds counts only, never tokens. Requests may share one object, but not those of different tenants: what
     one has counted shows in how much is drafted for the other. Not for several threads.
 
     Args:
-        blank: start from rough guesses only.
+        start: counts to start from; not changed. None takes those that come with the package.
     """
 
-    def __init__(self, *, blank: bool = False) -> None:
-        self._shipped: _Tables = ({}, {}, {}) if blank else _shipped()
-        self._first: dict[tuple[int, int, int], Counts] = {}
-        self._ranked: dict[tuple[int, int], Counts] = {}
+    def __init__(self, start: Tables | None = None) -> None:
+        self._start = shipped() if start is None else start
+        self._begun: Tables = {"first": {}, "ranked": {}, "further": {}}
+        self._first: dict[Key, Counts] = {}
+        self._ranked: dict[Key, Counts] = {}
         self._further: dict[tuple[int, int], list[Counts]] = {}
 
     def first(self, guess: Guess) -> float:
@@ -66,8 +61,7 @@ class Hazards:
         key = (kind, _LENGTH_BUCKETS[length] if length < len(_LENGTH_BUCKETS) else 12)
         rows = self._further.get(key)
         if rows is None:
-            shipped = self._shipped[2].get(key)
-            rows = self._further[key] = [list(row) for row in shipped or [[0.85 * _UNSEEN, _UNSEEN]] * _ROWS]
+            rows = self._further[key] = [self._begin("further", (*key, bucket), 0.85) for bucket in range(_ROWS)]
         return rows
 
     def count_first(self, guess: Guess, came: bool) -> None:
@@ -94,47 +88,41 @@ class Hazards:
         key = (kind, _LENGTH_BUCKETS[length] if length < len(_LENGTH_BUCKETS) else 12, detail)
         counts = self._first.get(key)
         if counts is None:
-            counts = self._first[key] = _start(self._shipped[0], key, _rough(guess))
+            counts = self._first[key] = self._begin("first", key, _rough(guess))
         return counts
 
     def _ranked_counts(self, rank: int, alone: float) -> Counts:
         key = (min(rank, _RANKS), int(alone * 20) if alone > 0.1 else int(alone * 100) - 50)
         counts = self._ranked.get(key)
         if counts is None:
-            counts = self._ranked[key] = _start(self._shipped[1], key, alone * 0.7)
+            counts = self._ranked[key] = self._begin("ranked", key, alone * 0.7)
         return counts
 
+    def seen(self) -> Iterator[tuple[str, Key, Counts, Counts]]:
+        """All counts that have changed: question, key, as they began, as they are."""
+        further = {(*key, bucket): row for key, rows in self._further.items() for bucket, row in enumerate(rows)}
+        for name, table in (("first", self._first), ("ranked", self._ranked), ("further", further)):
+            begun = self._begun[name]
+            for key, counts in table.items():
+                if counts != begun[key]:
+                    yield name, key, begun[key], counts
+
     def save(self, path: Path) -> None:
-        """Writes the counts as JSON, scaled down so that each table entry is worth a few dozen
-        observations."""
-        tables: dict[str, list[list[object]]] = {
-            "first": [[*key, *_scaled(counts)] for key, counts in sorted(self._first.items())],
-            "ranked": [[*key, *_scaled(counts)] for key, counts in sorted(self._ranked.items())],
-            "further": [[*key, [_scaled(row) for row in rows]] for key, rows in sorted(self._further.items())],
-        }
-        lines = [f'"{name}": [\n{_lines(rows)}\n]' for name, rows in tables.items()]
-        path.write_text("{" + ",\n".join(lines) + "}\n", encoding="utf-8")
+        """Writes the counts that have changed as JSON, each worth a few dozen observations at most."""
+        tables: Tables = {name: {} for name in self._begun}
+        for name, key, _, counts in self.seen():
+            tables[name][key] = scaled(counts, _REMEMBERED)
+        path.write_text(dumps(tables, {}), encoding="utf-8")
 
-    @classmethod
-    def load(cls, path: Path) -> Hazards:
-        """Reads what :meth:`save` wrote.
-
-        Raises:
-            ValueError: the file holds something else.
-        """
-        hazards = cls(blank=True)
-        hazards._shipped = _parse(path.read_text(encoding="utf-8"))
-        return hazards
+    def _begin(self, name: str, key: Key, rough: float) -> Counts:
+        counts = self._start.get(name, {}).get(key) or [rough * _UNSEEN, _UNSEEN]
+        self._begun[name][key] = counts
+        return list(counts)
 
 
 def _count(counts: Counts, came: bool) -> None:
     counts[0] += came
     counts[1] += 1.0
-
-
-def _start(shipped: dict[_Key, Counts], key: _Key, rough: float) -> Counts:
-    known = shipped.get(key)
-    return [rough * _UNSEEN, _UNSEEN] if known is None else list(known)
 
 
 def _rough(guess: Guess) -> float:
@@ -145,28 +133,18 @@ def _rough(guess: Guess) -> float:
     return min(0.95, 0.15 + 0.1 * guess.length)
 
 
-def _scaled(counts: Counts) -> Counts:
-    came, tried = counts
-    factor = min(1.0, _REMEMBERED / tried)
-    return [round(came * factor, 3), round(tried * factor, 3)]
-
-
-def _lines(rows: list[list[object]]) -> str:
-    return ",\n".join(json.dumps(row) for row in rows)
-
-
-def _parse(text: str) -> _Tables:
-    tables = json.loads(text)
-    try:
-        return (
-            {(kind, length, detail): [came, tried] for kind, length, detail, came, tried in tables["first"]},
-            {(rank, alone): [came, tried] for rank, alone, came, tried in tables["ranked"]},
-            {(kind, length): [list(row) for row in rows] for kind, length, rows in tables["further"]},
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"these are no counts of guesses: {error}") from error
+@cache
+def _shipped_text() -> str:
+    return (files("lookup_spec.propose") / "hazards.json").read_text(encoding="utf-8")
 
 
 @cache
-def _shipped() -> _Tables:
-    return _parse((files("lookup_spec.propose") / "hazards.json").read_text(encoding="utf-8"))
+def shipped() -> Tables:
+    """The counts that come with the package; not to be changed."""
+    return loads(_shipped_text())[1]
+
+
+@cache
+def shipped_digest() -> str:
+    """Tells the counts that come with this version of the package, and so their keys, from those of others."""
+    return hashlib.sha256(_shipped_text().encode()).hexdigest()[:16]

@@ -35,8 +35,7 @@ class LookupProposer:
     Args:
         store: where segments are kept between requests; None indexes each prompt anew.
         tenant: whose segments may be used.
-        hazards: counts to start from and to add to; requests of one tenant may share them. None starts from
-            those that come with the package.
+        hazards: counts to use and to add to; None starts from those that come with the package.
         retokenizer: knows the tokenizer; None proposes no renames.
         floor: nodes of less estimated path probability are not drafted.
     """

@@ -92,3 +92,24 @@ def test_a_prompt_that_cannot_be_used_is_refused_in_one_line(
     assert ran.err.startswith("lookup-spec: ")
     assert word in ran.err
     assert ran.err.count("\n") == 1
+
+
+def test_what_guesses_came_true_is_kept(
+    loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the directory that is named or else in the cache, unless it is off; other places stay untouched."""
+    monkeypatch.setattr("lookup_spec.model.load.load_model", lambda *_, **__: loaded)
+    monkeypatch.setenv("LOOKUP_SPEC_CACHE", str(tmp_path / "cache"))
+
+    def run(*arguments: str) -> list[str]:
+        monkeypatch.setattr("sys.argv", ["lookup-spec", "generate", "a b a b a b", "--max-tokens", "8", *arguments])
+        with pytest.raises(SystemExit) as caught:
+            cli.main()
+        assert not caught.value.code, capsys.readouterr().err
+        return sorted({path.relative_to(tmp_path).parts[0] for path in tmp_path.rglob("*.json")})
+
+    assert run() == []  # the tests' environment says off
+    assert run("--calibration", str(tmp_path / "named")) == ["named"]
+    monkeypatch.delenv("LOOKUP_SPEC_CALIBRATION")
+    assert run("--calibration", "off") == ["named"]
+    assert run() == ["cache", "named"]

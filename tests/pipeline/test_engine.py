@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
@@ -87,3 +88,30 @@ def test_no_tokens_wanted_means_no_forward(engine: Engine) -> None:
 def test_an_empty_prompt_is_refused(engine: Engine, prompt: str | list[int]) -> None:
     with pytest.raises(InvalidRequestError, match="empty"):
         engine.generate(prompt, max_tokens=4)
+
+
+def test_what_guesses_came_true_is_kept_from_run_to_run(tmp_path: Path) -> None:
+    """A new engine starts from what the last one learned, each tenant from its own; without a directory nothing is
+    kept, and answers never change."""
+    directory = tmp_path / "calibration"
+    plain = Engine(tiny_model()).generate(PROMPT, max_tokens=48)
+    for _ in range(2):
+        engine = Engine(tiny_model(), calibration=directory)
+        assert engine.generate(PROMPT, max_tokens=48).token_ids == plain.token_ids
+        before = {path: path.read_text() for path in directory.glob("*")}
+        engine.close()
+        (file,) = directory.iterdir()
+        assert before.get(file) != file.read_text()
+
+
+def test_every_ending_teaches(tmp_path: Path) -> None:
+    """A finished and an abandoned answer teach; plain decoding does not."""
+    for number, (speculation, pieces) in enumerate([(True, 1000), (True, 2), (False, 1000)]):
+        directory = tmp_path / str(number)
+        engine = Engine(tiny_model(), calibration=directory)
+        stream = engine.stream(PROMPT, max_tokens=24, speculation=speculation)
+        for _, _ in zip(range(pieces), stream, strict=False):
+            pass
+        stream.close()  # type: ignore[attr-defined]  # it is a generator
+        engine.close()
+        assert directory.exists() == speculation

@@ -1,0 +1,13 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_calibration_outside() -> Iterator[None]:
+    """No test reads or writes what the user's own requests have taught, in this process or another."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOOKUP_SPEC_CALIBRATION", "off")
+        yield

@@ -1,0 +1,273 @@
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lookup_spec.propose import calibration as module
+from lookup_spec.propose.calibration import Calibration, Calibrations
+from lookup_spec.propose.counts import Tables, dumps, loads, scaled
+from lookup_spec.propose.guess import Guess, Kind
+from lookup_spec.propose.hazard import Hazards, shipped_digest
+
+LIKELY = Guess(Kind.CONTINUE, (0,), 0, 20, 0)
+CHAIN = Guess(Kind.NEAR, (0,), 0, 3, 1)
+
+
+def teach(calibration: Calibration, came: bool, times: int = 1) -> None:
+    """One request that sees the same guess come true, or fail, so many times."""
+    hazards = calibration.start()
+    for _ in range(times):
+        hazards.count_first(LIKELY, came)
+    calibration.learn(hazards)
+
+
+def likely(calibration: Calibration) -> float:
+    return calibration.start().first(LIKELY)
+
+
+def test_requests_start_from_what_earlier_ones_saw() -> None:
+    """A guess that failed in earlier requests is less likely in the next, one that came is likelier."""
+    calibration = Calibration()
+    before = likely(calibration)
+    teach(calibration, came=False)
+    after = likely(calibration)
+    assert after < before
+    teach(calibration, came=True)
+    assert likely(calibration) > after
+
+
+@pytest.mark.parametrize("times", [1, 10, 10_000])
+def test_one_odd_request_spoils_nothing(times: int) -> None:
+    """However much one request sees, it weighs no more than a few observations."""
+    calibration = Calibration()
+    before = likely(calibration)
+    teach(calibration, came=False, times=times)
+    assert 0.85 * before < likely(calibration) < before
+
+
+def test_what_is_no_longer_true_is_forgotten() -> None:
+    """Counts of hundreds of requests do not outlive some dozens that say the opposite."""
+    calibration = Calibration()
+    for _ in range(300):
+        teach(calibration, came=True, times=50)
+    assert likely(calibration) > 0.95
+    for _ in range(60):
+        teach(calibration, came=False, times=50)
+    assert likely(calibration) < 0.1
+
+
+def test_requests_at_the_same_time_do_not_disturb_each_other() -> None:
+    """What another request teaches does not move the counts of one that runs, and both are learned from."""
+    calibration = Calibration()
+    running = calibration.start()
+    before, alone = running.first(LIKELY), likely(calibration)
+    teach(calibration, came=False, times=5)
+    assert running.first(LIKELY) == before
+    assert running.further(CHAIN.kind, CHAIN.length) == calibration.start().further(CHAIN.kind, CHAIN.length)
+    once = likely(calibration)
+    for _ in range(5):
+        running.count_first(LIKELY, came=False)
+    calibration.learn(running)
+    assert likely(calibration) < once < alone
+
+
+def test_a_request_that_saw_nothing_teaches_nothing(tmp_path: Path) -> None:
+    """Counts that were only looked at are not learned, and no file is written for them."""
+    calibration = Calibration(tmp_path / "a.json")
+    hazards = calibration.start()
+    hazards.first(LIKELY)
+    hazards.further(CHAIN.kind, CHAIN.length)
+    calibration.learn(hazards)
+    calibration.save()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
+    """A new process starts where the last one stopped; the directory is made, and nothing else is left in it."""
+    path = tmp_path / "new" / "a.json"
+    calibration = Calibration(path)
+    hazards = calibration.start()
+    for _ in range(4):
+        hazards.count_first(LIKELY, came=False)
+        hazards.count_ranked(2, 0.3, came=True)
+        hazards.count_further(CHAIN, 9, missed=True)
+    calibration.learn(hazards)
+    calibration.save()
+    again = Calibration(path)
+    assert list(path.parent.iterdir()) == [path]
+    now, then = again.start(), calibration.start()
+    assert now.first(LIKELY) == pytest.approx(then.first(LIKELY), abs=1e-3)
+    assert now.ranked(2, 0.3) == pytest.approx(then.ranked(2, 0.3), abs=1e-3)
+    for one, other in zip(now.further(*CHAIN[::3]), then.further(*CHAIN[::3]), strict=True):
+        assert one == pytest.approx(other, abs=1e-3)
+    assert now.first(LIKELY) < Hazards().first(LIKELY)
+
+
+def test_files_hold_nothing_but_small_numbers(tmp_path: Path) -> None:
+    """No number in a file is as large as most token ids are."""
+    path = tmp_path / "a.json"
+    calibration = Calibration(path)
+    for _ in range(50):
+        teach(calibration, came=True, times=100)
+    calibration.save()
+    rows = path.read_text().split("[", 1)[1]
+    assert max(float(number) for number in re.findall(r"\d+\.?\d*", rows)) <= 100
+
+
+def good_file() -> str:
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / "a.json"
+        calibration = Calibration(path)
+        teach(calibration, came=False)
+        calibration.save()
+        return path.read_text()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff\xfe",
+        b"[]",
+        b"3",
+        b'{"first": 3}',
+        good_file()[: len(good_file()) // 2].encode(),
+        b"[" * 100_000,
+        good_file().replace("calibration 1", "calibration 2").encode(),
+        good_file().replace(shipped_digest(), "0123456789abcdef").encode(),
+        good_file().replace('"first": [', '"first": [\n[1, 1, 0, NaN, 4.0],').encode(),
+        good_file().replace('"first": [', '"first": [\n[1, 1, 0, -1.0, 4.0],').encode(),
+        good_file().replace('"first": [', '"first": [\n[1, 1, 0, 5.0, 4.0],').encode(),
+        good_file().replace('"first": [', '"first": [\n[1, 1, 0, 0, 0],').encode(),
+        good_file().replace('"first": [', '"first": [\n[1, 1.5, 0, 1, 2],').encode(),
+        good_file().replace('"first": [', '"first": [\n["x", 1, 2],').encode(),
+        None,
+    ],
+    ids=[
+        "empty", "no text", "a list", "a number", "a wrong table", "torn", "deep", "newer", "other counts",
+        "not a number", "negative", "more than all", "nothing tried", "a broken key", "a word", "a directory",
+    ],
+)  # fmt: skip
+def test_a_bad_file_is_passed_over_once_and_replaced(
+    content: bytes | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever stands in the file, requests start as without it, one warning names it, and nothing is raised."""
+    path = tmp_path / "a.json"
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_bytes(content)
+    with caplog.at_level(logging.WARNING):
+        calibration = Calibration(path)
+        assert likely(calibration) == Hazards().first(LIKELY)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert str(path) in caplog.text
+    teach(calibration, came=False)
+    calibration.save()
+    if content is not None:
+        assert likely(Calibration(path)) == pytest.approx(likely(calibration), abs=1e-3)
+
+
+def test_a_place_that_cannot_be_written_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Where nothing can be kept, learning goes on in memory, with one warning."""
+    (tmp_path / "file").write_text("")
+    calibration = Calibration(tmp_path / "file" / "a.json")
+    caplog.clear()
+    for _ in range(3):
+        before = likely(calibration)
+        teach(calibration, came=False)
+        calibration.save()
+        assert likely(calibration) < before
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+def test_a_reader_never_sees_a_torn_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """While several write the same file, whoever starts reads one of the written ones."""
+    path = tmp_path / "a.json"
+    stop = threading.Event()
+
+    def write() -> None:
+        calibration = Calibration()
+        calibration._path = path
+        while not stop.is_set():
+            teach(calibration, came=False)
+            calibration.save()
+
+    writers = [threading.Thread(target=write) for _ in range(3)]
+    for writer in writers:
+        writer.start()
+    try:
+        for _ in range(50):
+            Calibration(path)
+    finally:
+        stop.set()
+        for writer in writers:
+            writer.join()
+    assert caplog.records == []
+    assert likely(Calibration(path)) < Hazards().first(LIKELY)
+
+
+def test_files_are_written_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service that is never ended keeps what it learned, too."""
+    path = tmp_path / "a.json"
+    calibration = Calibration(path)
+    teach(calibration, came=False)
+    assert not path.exists()
+    monkeypatch.setattr(module, "_SECONDS", 0.0)
+    teach(calibration, came=False)
+    assert likely(Calibration(path)) == pytest.approx(likely(calibration), abs=1e-3)
+
+
+def test_tenants_teach_only_themselves(tmp_path: Path) -> None:
+    """Another tenant starts as if there were no other, in memory and in files, and files do not tell names."""
+    for directory in (None, tmp_path):
+        calibrations = Calibrations(directory)
+        teach(calibrations.of("secret-key"), came=False)
+        assert likely(calibrations.of("b")) == likely(calibrations.of("")) == Hazards().first(LIKELY)
+        assert calibrations.of("secret-key") is calibrations.of("secret-key")
+        calibrations.save()
+    again = Calibrations(tmp_path)
+    assert likely(again.of("b")) == Hazards().first(LIKELY) > likely(again.of("secret-key"))
+    assert [("secret" in path.name, path.suffix) for path in tmp_path.iterdir()] == [(False, ".json")]
+
+
+def test_any_number_of_tenants_takes_bounded_memory(tmp_path: Path) -> None:
+    """Of many tenants few are in memory, and none is forgotten."""
+    calibrations = Calibrations(tmp_path, most=3)
+    for number in range(20):
+        teach(calibrations.of(f"tenant {number}"), came=False)
+    assert len(calibrations._kept) == 3
+    calibrations.save()
+    assert all(likely(calibrations.of(f"tenant {number}")) < Hazards().first(LIKELY) for number in range(20))
+
+
+keys = st.lists(st.integers(-100, 100), min_size=1, max_size=3).map(tuple)
+counts = st.tuples(st.floats(0.01, 1), st.floats(0.01, 1000)).map(lambda pair: [pair[0] * pair[1], pair[1]])
+tables = st.dictionaries(st.sampled_from(["first", "ranked", "other"]), st.dictionaries(keys, counts, max_size=5))
+
+
+@settings(max_examples=30)
+@given(tables, st.dictionaries(st.sampled_from(["a", "b"]), st.text(max_size=5)))
+def test_tables_survive_their_text(tables: Tables, header: dict[str, str]) -> None:
+    """What is written is read again, to the third digit."""
+    read_header, read = loads(dumps(tables, header))
+    assert read_header == header
+    assert {name: list(table) for name, table in read.items()} == {name: sorted(tables[name]) for name in tables}
+    for name, table in tables.items():
+        for key, entry in table.items():
+            assert read[name][key] == pytest.approx(entry, abs=2e-3)
+
+
+@given(counts, st.floats(0.1, 100))
+def test_scaling_keeps_the_rate(entry: list[float], most: float) -> None:
+    """Scaled counts say the same and weigh no more than is wanted."""
+    came, tried = scaled(entry, most)
+    assert tried <= most * 1.000001 or [came, tried] == entry
+    assert came / tried == pytest.approx(entry[0] / entry[1])
