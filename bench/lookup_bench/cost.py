@@ -14,7 +14,7 @@ from rich.table import Table
 from lookup_bench.replay import replay
 from lookup_spec.propose.prompt import Prompt
 from lookup_spec.propose.proposer import LookupProposer
-from lookup_spec.propose.rename import Retokenizer
+from lookup_spec.propose.retokenizer import Retokenizer
 from lookup_spec.propose.store import SegmentStore
 
 _STORE_BYTES = 1 << 32

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 
+from lookup_spec.propose.announced import announced
+from lookup_spec.propose.changed import NEVER, Changes, Return
 from lookup_spec.propose.guess import Guess, Kind, matched
-from lookup_spec.propose.rename import Retokenizer
-from lookup_spec.propose.renamed import NEVER, RenamedText
+from lookup_spec.propose.retokenizer import Retokenizer
 
 _STRONG = 8
 _NEAR = 32
 _ANCHORS = 3
 _SETTLED = 200
 _GAP_BUCKETS = (0, 0, 1, 2, 3, 3, *[4] * 4, *[5] * 20)
-_LARGEST_CHANGE = 12
-_CONTEXT = 6
 
 
 class Base:
@@ -28,21 +28,22 @@ class Base:
         ids: the whole answer as it is expected if nothing changes.
         low: where the text itself begins in it, behind what opens it.
         high: where it ends.
-        retokenizer: knows the tokenizer; None proposes no renames.
+        retokenizer: knows the tokenizer; None proposes no changes.
     """
 
     def __init__(self, ids: Sequence[int], low: int, high: int, retokenizer: Retokenizer | None = None) -> None:
-        self._text = RenamedText(ids, low, high, retokenizer)
+        self.ids = list(ids)
         self._low = low
-        self.ids = self._text.ids
+        self._retokenizer = retokenizer
+        self._changes = None if retokenizer is None else Changes(self.ids, low, high, retokenizer)
         self.cursor, self.gap, self.run = low, 0, 0
         self._anchors: list[int] = []
-        self._changed: tuple[Sequence[int], Sequence[int]] | None = None
-        self._doubtful = False
+        self._ahead: Guess | None = None  # the rest of the detour at the cursor that the answer is in
 
     def announce(self, message: Sequence[int]) -> None:
-        """Takes in a message that may ask for renames; to be called before anything is written."""
-        self._change(lambda: self._text.announce(message))
+        """Takes in a message that may ask for changes; to be called before anything is written."""
+        if self._retokenizer is not None and self._changes is not None:
+            self._changes.add(announced("".join(self._retokenizer.pieces(message))))
 
     def first_guesses(self) -> list[Guess]:
         """How the answer may begin."""
@@ -60,9 +61,9 @@ class Base:
         return [guess for guess in found if guess.place < len(guess.text)]
 
     def _following(self) -> list[Guess]:
-        if self.next_fork(self.ids, self.cursor) == self.cursor:
-            return self.branches(self.cursor)
-        return [Guess(Kind.CONTINUE, self.ids, self.cursor, self.run, 0)]
+        if self._ahead is not None:
+            return [self._ahead]
+        return self.branches(self.cursor) or [Guess(Kind.CONTINUE, self.ids, self.cursor, self.run, 0)]
 
     def _coming_back(self, known: Sequence[int]) -> list[Guess]:
         ids, cursor, gap = self.ids, self.cursor, self.gap
@@ -76,17 +77,48 @@ class Base:
             Guess(kind, ids, place, matched(known, ids, place), detail) for kind, place in places if place < len(ids)
         ]
 
-    def places(self, originals: Iterable[int]) -> list[int]:
-        """Where places of the original are in ``ids``."""
-        return self._text.places(originals)
-
     def branches(self, place: int) -> list[Guess]:
-        """The two ways on at a fork."""
-        return self._text.branches(place)
+        """The two ways on where the text may change, or none."""
+        detour = None if self._changes is None else self._changes.at(place)
+        return [] if self._changes is None or detour is None else self._changes.guesses(detour)
+
+    def changed(self, guess: Guess) -> list[Guess]:
+        """A guess as it is, or, where the base may change, both ways on."""
+        if guess.text is not self.ids or self._changes is None or guess.kind == Kind.KEPT:
+            return [guess]
+        detour = self._changes.at(guess.place)
+        if detour is None:
+            return [guess]
+        return [guess._replace(text=detour.ids, place=0, detour=detour), self._changes.guesses(detour)[1]]
+
+    def pace(self, guess: Guess) -> tuple[Kind, int]:
+        """What is known about how far a guess goes well, once its first token came: kind and length."""
+        if guess.kind in (Kind.RENAMED, Kind.INDENTED, Kind.REPLACED, Kind.KEPT):
+            return Kind.CONTINUE, self.run
+        return guess.kind, guess.length
+
+    def follows(self, guess: Guess) -> bool:
+        """Whether the answer stands where a guess begins."""
+        if guess.detour is not None:
+            return self.gap == 0 and guess.detour.start == self.cursor
+        return self.gap == 0 and guess.place == self.cursor and guess.text is self.ids
+
+    def ahead(self, guess: Guess, count: int) -> tuple[list[int], int]:
+        """The next tokens of a guess, at most ``count``, and the place where the text may change that ends
+        them, or ``NEVER``."""
+        text, place = guess.text, guess.place
+        tokens: list[int] = []
+        if guess.detour is not None:
+            tokens = list(islice(text, place, place + count))
+            text, place, count = self.ids, guess.detour.end, count - len(tokens)
+        if text is not self.ids or self._changes is None:
+            return [*tokens, *text[place : place + count]], NEVER
+        fork = self._changes.next_fork(place + (not tokens), place + count)
+        return [*tokens, *text[place : min(fork, place + count)]], fork
 
     def pivots(self) -> list[int]:
-        """Places of the original around which matches are likelier than elsewhere, the cursor's first."""
-        return [self._text.original(place) for place in (self.cursor, *self._anchors)]
+        """Places around which matches are likelier than elsewhere, the cursor's first."""
+        return [self.cursor, *self._anchors]
 
     def kinds(self, places: Iterable[int]) -> list[tuple[Kind, int]]:
         """What matches at these places are to the cursor, each with its place."""
@@ -103,68 +135,61 @@ class Base:
             kinds.append((kind, place))
         return kinds
 
-    def next_fork(self, text: Sequence[int], start: int) -> int:
-        """The first place from ``start`` on where ``text`` may go on in two ways, or ``NEVER``."""
-        return self._text.next_fork(start) if text is self.ids else NEVER
-
     def leave(self, count: int) -> None:
         """``count`` tokens were written that the base does not hold where the answer stands."""
-        if self.gap == 0 and self.run >= _STRONG and self.cursor not in self._anchors:
+        if self._ahead is not None:
+            self.gap, self._ahead = self._ahead.place, None
+        elif self.gap == 0 and self.run >= _STRONG and self.cursor not in self._anchors:
             self._anchors = [*self._anchors[1 - _ANCHORS :], self.cursor]
         self.gap, self.run = self.gap + count, 0
 
-    def follow(self, count: int) -> None:
-        """``count`` tokens were written that stand at the cursor."""
-        self.cursor, self.run = self.cursor + count, self.run + count
+    def follow(self, guess: Guess, depth: int) -> None:
+        """``depth`` tokens of a guess at the cursor were written."""
+        self._arrive(guess, depth)
+        self.run += depth
         self._settle()
 
-    def jump(self, place: int, length: int, depth: int, written: Sequence[int]) -> None:
-        """The answer stands at ``place`` now, having gone on from elsewhere for ``depth`` tokens.
+    def jump(self, guess: Guess, depth: int, known: Sequence[int], end: int) -> None:
+        """The answer stands behind ``depth`` tokens of a guess now, having gone on from elsewhere.
 
         Args:
-            place: in ``ids``.
-            length: how many of the tokens before these agreed with the base, too.
+            guess: of a place in the base, or of a detour.
             depth: at least 1.
-            written: the text up to there, or enough of its end.
+            known: the text so far.
+            end: how much of it there was when those tokens were written.
         """
+        if self._ahead is not None:
+            self.leave(0)
         left, gap = self.cursor, self.gap
         self.leave(0)
-        self.cursor, self.gap, self.run = place, 0, length + depth
+        self._arrive(guess, depth)
+        self.gap, self.run = 0, guess.length + depth
         self._settle()
-        replaced = place - depth - length - left
-        if 0 < gap <= _LARGEST_CHANGE and 0 <= replaced <= _LARGEST_CHANGE and left - self._low >= _CONTEXT:
-            self._changed = (
-                self.ids[left - _CONTEXT : place], written[len(written) - _CONTEXT - gap - depth :]
-            )  # fmt: skip
+        if self._changes is not None and guess.detour is None:
+            self._changes.notice(Return(left, gap, guess.place, guess.length, depth), known, end)
 
-    def keep(self, original: int, count: int) -> None:
-        """``count`` tokens were written that stand in the original, up to there, where a rename was
-        expected."""
-        self.cursor, self.run = self._text.place(original), self.run + count
+    def _arrive(self, guess: Guess, depth: int) -> None:
+        place = guess.place + depth
+        self._ahead = None
+        if guess.detour is None:
+            self.cursor = place
+        elif place < len(guess.text):
+            self.cursor = guess.detour.start
+            self._ahead = guess._replace(kind=Kind.CONTINUE, place=place, length=self.run + depth, detail=0)
+        else:
+            self.cursor = guess.detour.end + place - len(guess.text)
 
-    def tally(self, place: int, applied: bool) -> None:
-        """Takes in which way the answer went at a fork."""
-        self._text.tally(place, applied)
-        self._doubtful = self._doubtful or not applied
-
-    def revise(self) -> None:
-        """Applies a rename that was just seen, and takes back those that the answer does not follow.
-
-        Places in ``ids`` are other ones afterwards.
-        """
-        if self._changed is not None:
-            before, after = self._changed
-            self._changed = None
-            self._change(lambda: self._text.notice(before, after))
-        if self._doubtful:
-            self._doubtful = False
-            self._change(self._text.drop_refuted)
-
-    def _change(self, change: Callable[[], bool]) -> None:
-        places = [self._text.original(place) for place in (self.cursor, *self._anchors)]
-        if change():
-            self.ids = self._text.ids
-            self.cursor, *self._anchors = (self._text.place(place) for place in places)
+    def tally(self, guess: Guess) -> None:
+        """Takes in that the answer went on with a guess, where the text may change or elsewhere."""
+        if self._changes is None:
+            return
+        if guess.detour is not None:
+            if guess.place == 0:
+                self._changes.tally(guess.detour, applied=True)
+        elif guess.text is self.ids:
+            detour = self._changes.at(guess.place)
+            if detour is not None:
+                self._changes.tally(detour, applied=False)
 
     def _settle(self) -> None:
         if self.run >= _STRONG and self._anchors:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from lookup_spec.propose.prompt import Reference, Span
-from lookup_spec.propose.rename import Retokenizer
+from lookup_spec.propose.retokenizer import Retokenizer
 
 _NEAR = 24
 _LAST_LINE = re.compile(r"(?:\A|\n)([^\n]+\n)\Z")

@@ -8,6 +8,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from lookup_spec.propose.base import Base
+from lookup_spec.propose.changed import NEVER
 from lookup_spec.propose.guess import Guess, Kind
 from lookup_spec.propose.hazard import DEPTH_BUCKETS, Hazards
 from lookup_spec.propose.tree import DraftTree
@@ -15,9 +16,19 @@ from lookup_spec.propose.tree import DraftTree
 _LAST_DEPTH = len(DEPTH_BUCKETS) - 1
 _SOURCES = tuple(kind.name.lower() for kind in Kind)
 
-_Chain = tuple[Sequence[int], int, list[float], str]
-"""What one guess copies: a text, where its next fork or its end is, how likely each next token is by depth bucket, and
-the source's name."""
+
+class _Chain(NamedTuple):
+    """What may follow a node.
+
+    Attributes:
+        guess: where it comes from.
+        rates: how likely each next token is, by depth bucket.
+        depth: how many tokens of what was guessed at first stand before it in the tree.
+    """
+
+    guess: Guess
+    rates: list[float]
+    depth: int
 
 
 class Ranked(NamedTuple):
@@ -65,44 +76,45 @@ def grow(
     """
     tokens, parents, probabilities, sources = [pending], [-1], [1.0], [""]
     worth = [item for item in ranked if item.probability >= floor]
-    chains = [_chain(item.guess, base, hazards) for item in worth]
-    # One entry a chain: negative probability of its next node, the chain's number, the next place in its text, its
-    # depth, the parent.
-    heap = [(-item.probability, number, item.guess.place, 0, 0) for number, item in enumerate(worth)]
+    chains = [_Chain(item.guess, _rates(item.guess, base, hazards), 0) for item in worth]
+    runs: dict[int, tuple[list[int], int]] = {}
+    # One entry a chain: negative probability of its next node, the chain's number, how many of its nodes are in the
+    # tree, the parent.
+    heap = [(-item.probability, number, 0, 0) for number, item in enumerate(worth)]
     heapify(heap)
     room = limit
     while heap and room > 0:
-        negative, number, start, depth, parent = heap[0]
+        negative, number, start, parent = heap[0]
         probability = -negative
         if probability < floor:
             break
         # The chain runs on until another one is likelier.
         stop = max(floor, -min(heap[1:3])[0]) if len(heap) > 1 else floor
-        text, end, rates, source = chains[number]
-        place, last = start, min(end, start + room)
+        guess, rates, before = chains[number]
+        coming, fork = runs.get(number) or runs.setdefault(number, base.ahead(guess, room))
+        place, last = start, min(len(coming), start + room)
+        depth = before + start
         while place < last and probability >= stop:
             probabilities.append(probability)
             place += 1
             depth += 1
             probability *= rates[DEPTH_BUCKETS[depth if depth < _LAST_DEPTH else _LAST_DEPTH]]
         node, count = len(tokens), place - start
-        tokens += text[start:place]
+        tokens += coming[start:place]
         parents += (parent, *range(node, node + count - 1))
-        sources += [source] * count
+        sources += [_SOURCES[guess.kind]] * count
         parent = node + count - 1
         room -= count
-        if place < end:
-            heapreplace(heap, (-probability, number, place, depth, parent))
+        if place < len(coming):
+            heapreplace(heap, (-probability, number, place, parent))
             continue
         heappop(heap)
-        if place == base.next_fork(text, place):
-            for branch in rank([(hazards.first(way), way) for way in base.branches(place)], hazards):
-                heappush(heap, (-probability * branch.probability, len(chains), branch.guess.place, 0, parent))
-                chains.append(_chain(branch.guess, base, hazards))
+        if fork < NEVER:
+            for branch in rank([(hazards.first(way), way) for way in base.branches(fork)], hazards):
+                heappush(heap, (-probability * branch.probability, len(chains), 0, parent))
+                chains.append(_Chain(branch.guess, rates, depth))
     return DraftTree(tuple(tokens), tuple(parents), tuple(probabilities), tuple(sources))
 
 
-def _chain(guess: Guess, base: Base, hazards: Hazards) -> _Chain:
-    kind, text, place, length, _ = guess
-    rates = [came / tried for came, tried in hazards.further(kind, length)]
-    return text, min(len(text), base.next_fork(text, place + 1)), rates, _SOURCES[kind]
+def _rates(guess: Guess, base: Base, hazards: Hazards) -> list[float]:
+    return [came / tried for came, tried in hazards.further(*base.pace(guess))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -41,6 +41,30 @@ class Kind(IntEnum):
     """A name that was changed elsewhere, or whose change was announced, changes here, too."""
     KEPT = 13
     """… does not."""
+    INDENTED = 14
+    """The lines before are indented otherwise than in the base; this one is, too."""
+    REPLACED = 15
+    """Text was replaced elsewhere, or inserted, and is here, too."""
+
+
+class Detour(NamedTuple):
+    """Another way on than a text's own: ``ids`` instead of ``text[start:end]``, then the text again.
+
+    Attributes:
+        start: where the ways part.
+        end: where they meet, at least one token later.
+        ids: at least one token, the first of them another one than ``text[start]``.
+        kind: why.
+        reason: the change that it is part of.
+        reach: what kind of place this is for it.
+    """
+
+    start: int
+    end: int
+    ids: list[int]
+    kind: Kind
+    reason: Hashable
+    reach: int
 
 
 class Guess(NamedTuple):
@@ -53,6 +77,7 @@ class Guess(NamedTuple):
         length: how many of the latest tokens stand before the place, too; for CONTINUE, how long it went
             well.
         detail: what else is known, a small number whose meaning depends on the kind.
+        detour: what ``text`` belongs to, if it is a detour's; behind its end the base goes on.
     """
 
     kind: Kind
@@ -60,6 +85,7 @@ class Guess(NamedTuple):
     place: int
     length: int
     detail: int
+    detour: Detour | None = None
 
     @property
     def token(self) -> int:

@@ -19,6 +19,8 @@ _ROWS = DEPTH_BUCKETS[-1] + 1
 _RANKS = 9
 _UNSEEN = 4.0
 _REMEMBERED = 40.0
+_CHANGED = (Kind.RENAMED, Kind.INDENTED, Kind.REPLACED)
+_REACHES = (0.9, 0.4, 0.3, 0.6, 0.9, 0.4, 0.7, 0.4)
 
 
 class Hazards:
@@ -73,10 +75,11 @@ class Hazards:
         if rank:
             _count(self._ranked_counts(rank, alone), came)
 
-    def count_further(self, guess: Guess, depth: int, missed: bool) -> None:
-        """Takes in that ``depth`` tokens of a chain came, at least one, and whether the next did not."""
-        rows = self.further(guess.kind, guess.length)
-        for bucket in DEPTH_BUCKETS[1:depth]:
+    def count_further(self, kind: Kind, length: int, start: int, depth: int, missed: bool) -> None:
+        """Takes in that, of a chain, the tokens from depth ``start`` to ``depth`` came, at least one, and
+        whether the next did not."""
+        rows = self.further(kind, length)
+        for bucket in DEPTH_BUCKETS[start + 1 : depth]:
             row = rows[bucket]
             row[0] += 1.0
             row[1] += 1.0
@@ -84,7 +87,7 @@ class Hazards:
             rows[DEPTH_BUCKETS[min(depth, len(DEPTH_BUCKETS) - 1)]][1] += 1.0
 
     def _first_counts(self, guess: Guess) -> Counts:
-        kind, _, _, length, detail = guess
+        kind, _, _, length, detail, _ = guess
         key = (kind, _LENGTH_BUCKETS[length] if length < len(_LENGTH_BUCKETS) else 12, detail)
         counts = self._first.get(key)
         if counts is None:
@@ -126,11 +129,21 @@ def _count(counts: Counts, came: bool) -> None:
 
 
 def _rough(guess: Guess) -> float:
-    if guess.kind in (Kind.CONTINUE, Kind.RENAMED):
+    if guess.kind in _CHANGED:
+        return _applied(guess)
+    if guess.kind == Kind.KEPT:
+        return 1.0 - _applied(guess)
+    if guess.kind == Kind.CONTINUE:
         return 0.9
-    if guess.kind in (Kind.INSERT, Kind.SUBSTITUTE, Kind.SKIP, Kind.KEPT):
+    if guess.kind in (Kind.INSERT, Kind.SUBSTITUTE, Kind.SKIP):
         return 0.1 + 0.05 * min(guess.length, 8)
     return min(0.95, 0.15 + 0.1 * guess.length)
+
+
+def _applied(guess: Guess) -> float:
+    """How likely a change is to apply, by its reach and how often it did and did not."""
+    reach, kept = divmod(guess.detail, 4)
+    return (2.0 * _REACHES[reach] + guess.length) / (2.0 + guess.length + kept)
 
 
 @cache

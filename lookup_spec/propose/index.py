@@ -64,7 +64,7 @@ class Index:
         ids, end, pivots = base.ids, len(base.ids), base.pivots()
         found = 0
         for number, match in enumerate(self._base_segment.matches(known)):
-            places = [place for place in base.places(_near(match, pivots)) if place < end and place not in taken]
+            places = [place for place in _near(match, pivots) if place < end and place not in taken]
             if number:
                 levels[match.length] += [(kind, ids, place) for kind, place in base.kinds(places)]
             else:

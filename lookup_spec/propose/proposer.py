@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from lookup_spec.propose.base import Base
+from lookup_spec.propose.changed import NEVER
 from lookup_spec.propose.frame import framed
 from lookup_spec.propose.grow import Ranked, grow, rank
 from lookup_spec.propose.guess import Guess, Kind
 from lookup_spec.propose.hazard import Hazards
 from lookup_spec.propose.index import Index
 from lookup_spec.propose.prompt import Prompt, Span
-from lookup_spec.propose.rename import Retokenizer
+from lookup_spec.propose.retokenizer import Retokenizer
 from lookup_spec.propose.seen import Seen
 from lookup_spec.propose.segment import Segment
 from lookup_spec.propose.store import SegmentStore
@@ -22,7 +23,6 @@ DEFAULT_FLOOR = 0.0155
 
 _SURE = 32
 _FAR_MATCH = 5
-_RECENT = 64
 _LONGEST_MESSAGE = 512
 
 
@@ -111,12 +111,14 @@ class LookupProposer:
     def _all_guesses(self) -> list[Guess]:
         if len(self._text) == self._start:
             return self._base.first_guesses()
-        guesses = self._base.guesses(self._text)
+        base = self._base
+        guesses = base.guesses(self._text)
         # In a long copy nothing else comes near, and looking would be the greater part of the work.
-        if self._base.gap == 0 and self._base.run >= _SURE:
+        if base.gap == 0 and base.run >= _SURE:
             return guesses
-        taken = {guess.place for guess in guesses if guess.text is self._base.ids}
-        return guesses + self._index.guesses(taken)
+        taken = {guess.place for guess in guesses if guess.text is base.ids}
+        found = guesses + self._index.guesses(taken)
+        return [way for guess in found for way in base.changed(guess)]
 
     def _count_first(self, token: int) -> Guess | None:
         """Counts which guesses were right; gives the one that was."""
@@ -134,39 +136,37 @@ class LookupProposer:
     def _go_on(self, guess: Guess, ids: list[int]) -> None:
         """Counts how far guesses were right, and moves the base's cursor along."""
         base = self._base
+        kind, length = base.pace(guess)
         done = 0
         while True:
-            if guess.kind in (Kind.RENAMED, Kind.KEPT):
-                base.tally(base.cursor, guess.kind == Kind.RENAMED)
-            fork = base.next_fork(guess.text, guess.place + 1)
-            most = min(len(ids) - done, len(guess.text) - guess.place, fork - guess.place)
-            depth = _common(guess.text[guess.place : guess.place + most], ids[done : done + most])
-            self._hazards.count_further(guess, depth, missed=depth < most)
+            base.tally(guess)
+            coming, fork = base.ahead(guess, len(ids) - done)
+            depth = _common(coming, ids[done : done + len(coming)])
+            missed = depth < len(coming)
+            self._hazards.count_further(kind, length, done, done + depth, missed)
             done += depth
             self._move(guess, depth, len(ids) - done)
-            if done == len(ids) or guess.place + depth != fork or base.cursor != fork:
+            if done == len(ids) or base.gap:
                 break
-            branches = base.branches(fork)
-            for branch in branches:
-                self._hazards.count_first(branch, branch.text[branch.place] == ids[done])
+            # A change may just have become known, and the token that ended the step be its next place.
+            branches = base.branches(base.cursor)
+            if not missed and fork < NEVER:
+                for branch in branches:
+                    self._hazards.count_first(branch, branch.text[branch.place] == ids[done])
             taken = [branch for branch in branches if branch.text[branch.place] == ids[done]]
             if not taken:
                 break
             guess = taken[0]
         if done < len(ids):
             base.leave(len(ids) - done)
-        base.revise()
 
     def _move(self, guess: Guess, depth: int, left: int) -> None:
         base = self._base
         far = guess.kind in (Kind.BEHIND, Kind.AHEAD) and guess.length + depth < _FAR_MATCH
-        if guess.kind in (Kind.CONTINUE, Kind.RENAMED):
-            base.follow(depth)
-        elif guess.kind == Kind.KEPT:
-            base.keep(guess.place + depth, depth)
-        elif guess.text is base.ids and not far:
-            end = len(self._text) - left
-            base.jump(guess.place + depth, guess.length, depth, self._text[max(0, end - _RECENT) : end])
+        if base.follows(guess):
+            base.follow(guess, depth)
+        elif (guess.text is base.ids or guess.detour is not None) and not far:
+            base.jump(guess, depth, self._text, len(self._text) - left)
         else:
             base.leave(depth)
 

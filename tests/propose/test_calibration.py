@@ -97,7 +97,7 @@ def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
     for _ in range(4):
         hazards.count_first(LIKELY, came=False)
         hazards.count_ranked(2, 0.3, came=True)
-        hazards.count_further(CHAIN, 9, missed=True)
+        hazards.count_further(CHAIN.kind, CHAIN.length, 0, 9, missed=True)
     calibration.learn(hazards)
     calibration.save()
     again = Calibration(path)

@@ -16,20 +16,7 @@ from lookup_spec.propose.proposer import LookupProposer
 from lookup_spec.propose.store import SegmentStore
 from lookup_spec.propose.tree import DraftTree
 from lookup_spec.propose.walk import walk
-
-
-class Toy:
-    """Tokens are words with the space before them, and single other characters; ids are given as they come."""
-
-    def __init__(self) -> None:
-        self._ids: dict[str, int] = {}
-
-    def encode(self, text: str) -> list[int]:
-        return [self._ids.setdefault(piece, len(self._ids)) for piece in re.findall(r" ?\w+|.|\n", text)]
-
-    def pieces(self, ids: Sequence[int]) -> list[str]:
-        texts = list(self._ids)
-        return [texts[token] for token in ids]
+from tests.fakes.toy_tokens import ToyTokens
 
 
 def check(tree: DraftTree, pending: int, limit: int) -> None:
@@ -155,13 +142,13 @@ def test_what_stands_in_references_is_found() -> None:
 
 def test_a_rename_is_applied_to_the_rest() -> None:
     """Once a name was seen to change, or its change was asked for, its other places are drafted changed."""
-    toy = Toy()
+    toy = ToyTokens()
     lines = [f"first{k} = call_{k}(old_name, third{k})\n" for k in range(40)]
     before, after = "".join(lines), "".join(lines).replace("old_name", "new_name")
     asks, silent = (toy.encode(text) for text in ("Rename old_name to new_name.\n", "Make it better.\n"))
     base, answer = toy.encode(before), toy.encode(after)
 
-    def count(message: list[int], retokenizer: Toy | None) -> int:
+    def count(message: list[int], retokenizer: ToyTokens | None) -> int:
         prompt = Prompt((*message, *base), (Span(len(message), len(message) + len(base), "base"),))
         return steps(LookupProposer(retokenizer=retokenizer), prompt, answer, 32)
 
@@ -171,9 +158,41 @@ def test_a_rename_is_applied_to_the_rest() -> None:
     assert count(silent, None) > full + 15
 
 
+def _wrapped(text: str) -> str:
+    lines = text.splitlines(keepends=True)
+    return "".join([*lines[:10], "  with lock :\n", *("  " + line for line in lines[10:60]), *lines[60:]])
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("block wrapped", _wrapped),
+        ("tabs", lambda text: text.replace("\n  ", "\n\t")),
+        ("argument added", lambda text: text.replace("two, three)", "two, three, four)")),
+        ("quotes", lambda text: text.replace("'", '"')),
+        ("call awaited", lambda text: text.replace("call(", "await call(")),
+        ("camel case", lambda text: re.sub(r"_(\w)", lambda match: match[1].upper(), text)),
+    ],
+)
+def test_a_change_that_recurs_is_applied_to_the_rest(name: str, change: object) -> None:
+    """A change that was seen a few times is drafted wherever it is due, and so costs a few steps only."""
+    toy = ToyTokens()
+    before = "".join(f"  key_{chr(97 + k % 26)}{k} = call('key{k}', two, three)\n" for k in range(80))
+    after = change(before)  # type: ignore[operator]  # parametrized functions
+    assert after != before, name
+    base, answer = toy.encode(before), toy.encode(after)
+    prompt = Prompt((*toy.encode("Do it.\n"), *base), (Span(4, 4 + len(base), "base"),))
+
+    def count(retokenizer: ToyTokens | None) -> int:
+        return steps(LookupProposer(retokenizer=retokenizer), prompt, answer, 32)
+
+    assert count(toy) <= len(answer) / 33 + 20
+    assert count(toy) < 0.7 * count(None)
+
+
 def test_a_rename_that_does_not_happen_costs_little() -> None:
     """If a rename is asked for and the answer keeps the old name, drafting soon follows the old one."""
-    toy = Toy()
+    toy = ToyTokens()
     before = "".join(f"first{k} = call_{k}(old_name, third{k})\n" for k in range(40))
     message, base = toy.encode("Rename old_name to new_name.\n"), toy.encode(before)
     prompt = Prompt((*message, *base), (Span(len(message), len(message) + len(base), "base"),))

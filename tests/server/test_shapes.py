@@ -245,7 +245,10 @@ def test_chat_logprobs_have_an_entry_for_each_token(client: httpx.Client) -> Non
         assert entry["top_logprobs"][0] == {key: entry[key] for key in ("token", "logprob", "bytes")}
         assert len(entry["top_logprobs"]) == 3
     parts = [choice["logprobs"] for chunk in chunks for choice in chunk["choices"] if choice["logprobs"]]
-    assert [entry for part in parts for entry in part["content"]] == content
+    streamed = [entry for part in parts for entry in part["content"]]
+    assert [entry["bytes"] for entry in streamed] == [entry["bytes"] for entry in content]
+    # Drafts differ from one request to the next, and with them the rounding.
+    assert [entry["logprob"] for entry in streamed] == pytest.approx([entry["logprob"] for entry in content], abs=1e-5)
 
 
 @pytest.mark.parametrize("as_parts", [True, False])
