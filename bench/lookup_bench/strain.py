@@ -6,6 +6,7 @@ import base64
 import random
 import re
 from collections.abc import Iterator, Sequence
+from itertools import accumulate, chain, pairwise
 
 from tokenizers import Tokenizer
 
@@ -38,28 +39,32 @@ def groups(
     return [*made, *((name, [task]) for name, task in pathological(edits, size, tokenizer))]
 
 
-def _filler(edits: Sequence[Edit], without: Edit, tokens: int, tokenizer: Tokenizer) -> tuple[int, ...]:
-    """So many tokens of the other edits' files, each file once; fewer if they hold no more."""
-    ids: list[int] = []
+def _filler(edits: Sequence[Edit], without: Edit, tokens: int, tokenizer: Tokenizer) -> list[tuple[int, ...]]:
+    """The other edits' files, each once, of so many tokens in all, the last one cut; fewer if they hold no more."""
+    files: list[tuple[int, ...]] = []
     texts = {edit.path or edit.id: edit.before for edit in edits}
     for path, text in texts.items():
-        if len(ids) >= tokens:
+        if tokens <= 0:
             break
         if path != (without.path or without.id):
-            ids += tokenizer.encode(text, add_special_tokens=False).ids
-    return tuple(ids[: max(0, tokens)])
+            files.append(tuple(tokenizer.encode(text, add_special_tokens=False).ids[:tokens]))
+            tokens -= len(files[-1])
+    return files
 
 
-def amid_prompt(case: Case, fill: tuple[int, ...]) -> Task:
+def amid_prompt(case: Case, files: Sequence[tuple[int, ...]]) -> Task:
     """The edit with other documents before it in the prompt."""
-    moved = tuple(Span(span.start + len(fill), span.end + len(fill), span.kind) for span in case.prompt.spans)
-    prompt = Prompt((*fill, *case.prompt.ids), (Span(0, len(fill), "document"), *moved), case.predicted().references)
+    edges = list(accumulate(map(len, files), initial=0))
+    documents = (Span(start, end, "document") for start, end in pairwise(edges))
+    moved = (Span(span.start + edges[-1], span.end + edges[-1], span.kind) for span in case.prompt.spans)
+    prompt = Prompt((*chain(*files), *case.prompt.ids), (*documents, *moved), case.predicted().references)
     return Task(prompt, case.answer)
 
 
-def amid_file(case: Case, fill: tuple[int, ...]) -> Task:
-    """The edit in the middle of a long file, of which what stands before is written already."""
+def amid_file(case: Case, files: Sequence[tuple[int, ...]]) -> Task:
+    """The edit in the middle of one long file made of others, of which what stands before is written already."""
     (span,) = case.prompt.spans
+    fill = tuple(chain(*files))
     before, after = fill[: len(fill) // 2], fill[len(fill) // 2 :]
     ids, prediction = case.prompt.ids, (*before, *case.prediction, *after)
     prompt = Prompt(

@@ -14,6 +14,7 @@ _BEFORE, _AFTER = 2, 10
 _BEHIND_ANCHOR = 2
 _MANY = 16
 _ELSEWHERE = 6
+_MANY_ELSEWHERE = 16
 _ANSWER = 8
 _ENOUGH = 10
 _SHARES = (0.1, 0.2, 0.35, 0.5, 0.75, 0.999)
@@ -76,19 +77,31 @@ class Index:
 
     def _elsewhere(self, levels: defaultdict[int, _Places]) -> None:
         known, kind = self._known, Kind.ELSEWHERE
-        for text, offset, segment in self._others:
-            for number, match in enumerate(segment.matches(known)):
-                if number:
-                    levels[match.length] += [(kind, text, place + offset) for place in match.latest(_ELSEWHERE)]
-                else:
-                    for place in match.latest(_ELSEWHERE):
-                        levels[matched(known, text, place + offset)].append((kind, text, place + offset))
+        matches = [
+            (match, number == 0, text, offset)
+            for text, offset, segment in self._others
+            for number, match in enumerate(segment.matches(known))
+        ]
+        matches.sort(key=_length, reverse=True)
+        found = 0
+        for match, longest, text, offset in matches:
+            places = [place + offset for place in match.latest(_ELSEWHERE)]
+            for place in places:
+                length = matched(known, text, place) if longest else match.length
+                levels[length].append((kind, text, place))
+            found += len(places)
+            if found >= _MANY_ELSEWHERE:
+                break
 
     def _in_answer(self, levels: defaultdict[int, _Places]) -> None:
         known, tail, kind = self._known, self._tail, Kind.ANSWER
         for place in dict.fromkeys((*first(tail.pair_places(), _ANSWER), *first(tail.places(), _ANSWER))):
             place += self._answer_start  # noqa: PLW2901 - the same place, in the whole text
             levels[matched(known, known, place)].append((kind, known, place))
+
+
+def _length(found: tuple[Match, bool, Sequence[int], int]) -> int:
+    return found[0].length
 
 
 def _near(match: Match, pivots: Sequence[int]) -> Sequence[int]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, chain
 
 from lookup_spec.propose.base import Base
+from lookup_spec.propose.blocks import blocks
 from lookup_spec.propose.changed import NEVER
 from lookup_spec.propose.frame import framed
 from lookup_spec.propose.grow import Ranked, grow, rank
@@ -66,14 +67,17 @@ class LookupProposer:
         self._base = Base(expected.ids, expected.opening, len(expected.ids), self._retokenizer)
         self._index = Index(self._text, self._base, self._segment(expected.ids))
         # The base stands in the prediction, too, and need not be looked up twice.
-        for start, end in _around(prompt, span):
-            self._index.add(prompt.ids, start, self._segment(prompt.ids[start:end]))
-        for reference in prompt.references:
-            if reference is not prediction:
-                self._index.add(reference.ids, 0, self._segment(reference.ids))
+        for edges in _around(prompt, span):
+            self._look_in(prompt.ids, edges)
+        others = [reference.ids for reference in prompt.references if reference is not prediction]
+        self._look_in(tuple(chain(*others)), list(accumulate(map(len, others), initial=0)))
         for start, end in _messages(prompt):
             self._base.announce(prompt.ids[start:end])
         self._ranked: list[Ranked] | None = None
+
+    def _look_in(self, text: Sequence[int], edges: Sequence[int]) -> None:
+        for start, end in blocks(edges):
+            self._index.add(text, start, self._segment(text[start:end]))
 
     def _segment(self, ids: Sequence[int]) -> Segment:
         return self._store.get(self._tenant, ids)
@@ -178,11 +182,11 @@ def _common(one: Sequence[int], other: Sequence[int]) -> int:
     return next(place for place, (left, right) in enumerate(zip(one, other, strict=True)) if left != right)
 
 
-def _around(prompt: Prompt, span: Span) -> list[tuple[int, int]]:
-    """The prompt's stretches other than ``span``, cut at the edges of its spans."""
+def _around(prompt: Prompt, span: Span) -> tuple[list[int], list[int]]:
+    """The edges of the prompt's stretches before ``span``, and of those behind it."""
     edges = {0, len(prompt.ids), *(edge for item in prompt.spans for edge in (item.start, item.end))}
     cuts = sorted({*edges, span.start, span.end})
-    return [(start, end) for start, end in pairwise(cuts) if start != span.start]
+    return [cut for cut in cuts if cut <= span.start], [cut for cut in cuts if cut >= span.end]
 
 
 def _messages(prompt: Prompt) -> list[tuple[int, int]]:

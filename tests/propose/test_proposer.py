@@ -282,7 +282,13 @@ def beside(ids: list[int]) -> Prompt:
     return Prompt((*ids, 1, 2, 3), (Span(len(ids), len(ids) + 2, "base"),))
 
 
-@pytest.mark.parametrize("layout", [base_only, beside])
+def in_pieces(ids: list[int]) -> Prompt:
+    """Of 60,000 tokens, 600 documents, as files of the client's; of 6,000, 60."""
+    files = tuple(Reference(tuple(ids[start : start + 100]), "document") for start in range(0, len(ids), 100))
+    return Prompt((1, 2, 3), (), files)
+
+
+@pytest.mark.parametrize("layout", [base_only, beside, in_pieces])
 @pytest.mark.parametrize(
     "text",
     [
