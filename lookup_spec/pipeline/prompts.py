@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from lookup_spec.propose.prompt import Prompt, Reference, Span
 from lookup_spec.propose.retokenizer import Retokenizer
-from lookup_spec.text.layouts import Layout, layout_of, layout_of_text
+from lookup_spec.text.conversation import Layout
+from lookup_spec.text.layouts import layout_of, layout_of_text
 from lookup_spec.text.messages import Message, Passage, passage_of
 from lookup_spec.text.template import ChatTemplate
 

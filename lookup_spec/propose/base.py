@@ -15,6 +15,7 @@ _NEAR = 32
 _ANCHORS = 3
 _SETTLED = 200
 _GAP_BUCKETS = (0, 0, 1, 2, 3, 3, *[4] * 4, *[5] * 20)
+_LATER = 2  # detail of a start that comes after other lines
 
 
 class Base:
@@ -37,6 +38,7 @@ class Base:
         self._retokenizer = retokenizer
         self._changes = None if retokenizer is None else Changes(self.ids, low, high, retokenizer)
         self.cursor, self.gap, self.run = low, 0, 0
+        self._begun = False  # the base was followed for a while
         self._anchors: list[int] = []
         self._ahead: Guess | None = None  # the rest of the detour at the cursor that the answer is in
 
@@ -73,9 +75,15 @@ class Base:
         if gap > 1:
             places.append((Kind.SKIP, cursor + 1))
         detail = _GAP_BUCKETS[gap] if gap < len(_GAP_BUCKETS) else 6
-        return [
+        found = [
             Guess(kind, ids, place, matched(known, ids, place), detail) for kind, place in places if place < len(ids)
         ]
+        if self._low and not self._begun and self._ends_line(known[-1:]):
+            found.append(Guess(Kind.START, ids, 0, 0, _LATER))
+        return found
+
+    def _ends_line(self, last: Sequence[int]) -> bool:
+        return self._retokenizer is not None and self._retokenizer.pieces(last)[0].endswith("\n")
 
     def branches(self, place: int) -> list[Guess]:
         """The two ways on where the text may change, or none."""
@@ -192,6 +200,7 @@ class Base:
                 self._changes.tally(detour, applied=False)
 
     def _settle(self) -> None:
+        self._begun = self._begun or self.run >= _STRONG
         if self.run >= _STRONG and self._anchors:
             place = self.cursor
             self._anchors = [anchor for anchor in self._anchors if not anchor <= place < anchor + _SETTLED]

@@ -199,6 +199,18 @@ def test_a_rename_that_does_not_happen_costs_little() -> None:
     assert steps(LookupProposer(retokenizer=toy), prompt, base, 32) <= len(base) / 33 + 6
 
 
+def test_an_answer_that_talks_first_is_followed_as_soon_as_it_opens_the_text() -> None:
+    """Until the text is under way, its opening is expected at every start of a line."""
+    toy = ToyTokens()
+    opening, body = toy.encode("~ x\n"), toy.encode("".join(f"first{k} = call_{k}(third{k})\n" for k in range(40)))
+    talk = toy.encode("Here is the new version of it:\n")
+    expected = (*opening, *body)
+    prompt = Prompt(tuple(toy.encode("Do it.\n")), references=(Reference(expected, "prediction", len(opening)),))
+    assert steps(LookupProposer(retokenizer=toy), prompt, [*talk, *expected], 32) <= len(talk) + len(expected) / 33 + 2
+    assert steps(LookupProposer(retokenizer=toy), prompt, expected, 32) <= len(expected) / 33 + 1
+    assert steps(LookupProposer(retokenizer=toy), prompt, body, 32) <= len(body) / 33 + 2
+
+
 def test_tenants_see_nothing_of_each_other() -> None:
     """Trees for one tenant are those of a server that never saw another tenant's text, step for step."""
     secret, start = words(5, 60), words(5, 10)

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lookup_spec.text.layouts import Layout, layout_of, layout_of_text
+from lookup_spec.text.conversation import Layout
+from lookup_spec.text.layouts import layout_of, layout_of_text
 from lookup_spec.text.messages import Passage
 
 CODE = "import sys\n\n\ndef main(argv):\n    return len(argv)\n"
@@ -124,6 +125,10 @@ RAW = {
     "tabby": (tabby(LINES), f"{LINES}\n"),
     "a rendered chat": (chatml(system("You edit."), user(f"{FENCED}\nadd types")), FENCED),
     "a rendered chat that ends with a fence": (chatml(user(f"Add types.\n{FENCED}")), FENCED),
+    "a rendered chat with a pasted text": (
+        chatml(system("You edit.\n\nAlways."), user(f"Fix this file.\n\n{CODE * 3}")),
+        (CODE * 3).removesuffix("\n"),
+    ),
     "an instruction form": (f"### Instruction: add types\n\n### Input:\n\n{FENCED}\n\n### Response:\n\n", FENCED),
     "an opened fence": (f"[INST] add types\n{FENCED}\n [/INST]\n```python\n", f"{CODE}```"),
     "a fence opened without its line's end": (f"[INST] add types\n{FENCED}\n [/INST]\n```python", f"\n{CODE}```"),
@@ -170,7 +175,7 @@ CHATS = {
     ),
     "continue, edit a whole file": (
         [user(f"{FENCED}\n\nRewrite the above.\n\nadd types\n\nDO NOT surround the code in a code block.")],
-        CODE,
+        LINES,
     ),
     "aider, whole files": (
         [
@@ -202,6 +207,26 @@ CHATS = {
     "the answer's newer version": (
         [user(f"Add types.\n{FENCED}"), assistant(f"Sure:\n```python\n# typed\n{CODE}```\n"), user("Now add docs.")],
         f"```python\n# typed\n{CODE}```",
+    ),
+    "tags": (
+        [user(f'Add types.\n<file path="a.py">\n{CODE}</file>\nAnswer likewise.')],
+        f'<file path="a.py">\n{CODE}</file>',
+    ),
+    "the largest of several elements, with others inside": (
+        [user(f"<note>\nx\n</note>\n<file>\n<p>\n{CODE}</p>\n</file>\n</file>\n<open>\n")],
+        f"<file>\n<p>\n{CODE}</p>\n</file>",
+    ),
+    "a text pasted behind what to do": (
+        [system("You edit."), user(f"Please fix this file. Answer with all of it.\n\n{CODE * 3}")],
+        (CODE * 3).removesuffix("\n"),
+    ),
+    "a text pasted before what to do": (
+        [user(f"{CODE * 3}\nAdd types to it.")],
+        (CODE * 3).removesuffix("\n"),
+    ),
+    "a text pasted between two paragraphs": (
+        [user(f"Please fix this:\n\n{CODE * 3}\n\nDo not\nexplain.\n")],
+        (CODE * 3).removesuffix("\n"),
     ),
     "a traceback about an earlier file": (
         [user(f"Add types.\n```python\n{CODE * 4}```"), user("It fails:\n```\nTypeError: x\n```\n")],
@@ -262,6 +287,10 @@ def test_plain_prompts_that_ask_for_no_edit_tell_nothing(prompt: str) -> None:
         [user("Open ended:\n```python\nx = 1\n")],
         [user("Empty:\n```\n\n```\n")],
         [system("Summarize."), user("A long report.\n\nIts second paragraph.")],
+        [user("One.\n\n" * 20)],
+        [user("x = 1\n" * 20)],
+        [user("Fix this.\n\n" + "x = 1\n" * 5)],
+        [user("<b>x</b>\n<i>\n\n</i>\n</u>\n<u>\n")],
         [user("<code>a</code> and then <update>")],
         [user("original code:\nx = 1")],
         [user("I have *added these files to the chat*, but there are none.")],
