@@ -9,7 +9,11 @@ from lookup_spec.propose.change import Change, Replacement
 from lookup_spec.propose.names import NAME, Rename, Restyle
 
 _TO = r"(?:to|into|as|with|by|->|=>|→)"
-_NAMES = re.compile(rf"[`'\"]?\b(?P<old>\w+)\b[`'\"]?\s+{_TO}\s+[`'\"]?(?P<new>\w+)\b(?!\.\w)")
+_NAMES = re.compile(rf"[`'\"]?\b(?P<old>\w+)\b[`'\"]?\s+(?P<to>{_TO})\s+[`'\"]?(?P<new>\w+)\b(?!\.\w)")
+_ASKED = re.compile(
+    r"\b(?:renam|replac|chang|convert|switch|swap|turn|mov)(?:e|es|ed|ing|s)?\b[^.!?\n]*\Z", re.IGNORECASE
+)
+_CODE = re.compile(r"[`'\"_]|[a-z][A-Z]|\d")
 _QUOTED = re.compile(
     rf"(?P<open>[`'\"])(?P<old>[^\n]{{1,60}}?)(?P=open)\s+{_TO}\s+(?P<close>[`'\"])(?P<new>[^\n]{{1,60}}?)(?P=close)"
 )
@@ -42,9 +46,16 @@ def _found(message: str) -> Iterator[Change]:
     for form in (_NAMES, _QUOTED, _INSTEAD, _CALL_IT):
         for match in form.finditer(rest):
             old, new = match["old"], match["new"]
-            if old == new:
+            if old == new or (form is _NAMES and not _names_meant(match)):
                 continue
             if NAME.fullmatch(old) and NAME.fullmatch(new):
                 yield Rename(old, new)
             elif form is not _NAMES and re.search(r"[^\W\d]", old):
                 yield Replacement(old, new)
+
+
+def _names_meant(match: re.Match[str]) -> bool:
+    """Whether "X to Y" speaks of names: it looks like code, or the sentence asks for such a change."""
+    if match["to"] in ("->", "=>", "→") or _CODE.search(match[0]):
+        return True
+    return _ASKED.search(match.string, 0, match.start()) is not None

@@ -91,13 +91,11 @@ class Base:
         return [] if self._changes is None or detour is None else self._changes.guesses(detour)
 
     def changed(self, guess: Guess) -> list[Guess]:
-        """A guess as it is, or, where the base may change, both ways on."""
-        if guess.text is not self.ids or self._changes is None or guess.kind == Kind.KEPT:
+        """A guess, and, where the base may change, the same with the change."""
+        if guess.text is not self.ids or self._changes is None:
             return [guess]
         detour = self._changes.at(guess.place)
-        if detour is None:
-            return [guess]
-        return [guess._replace(text=detour.ids, place=0, detour=detour), self._changes.guesses(detour)[1]]
+        return [guess] if detour is None else [guess, guess._replace(text=detour.ids, place=0, detour=detour)]
 
     def pace(self, guess: Guess) -> tuple[Kind, int]:
         """What is known about how far a guess goes well, once its first token came: kind and length."""

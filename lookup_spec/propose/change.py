@@ -103,6 +103,10 @@ class Indent:
             return self
         return Indent(self.old, self.new, scaled=True)
 
+    def covers(self, other: Indent) -> bool:
+        """Whether this tells as much."""
+        return self._applied(other.old) == other.new
+
     def _applied(self, indentation: str) -> str | None:
         old, new = self.old, self.new
         if new.endswith(old) and not self.scaled:
@@ -114,7 +118,10 @@ class Indent:
         if len(set(old)) != 1 or len(set(new)) != 1 or set(indentation) != set(old):
             return None
         units, rest = divmod(len(indentation) * len(new), len(old))
-        return None if rest else new[0] * units
+        if rest and new[0] != "\t":
+            return None
+        # What aligns a line with the one before stays spaces behind tabs.
+        return new[0] * units + old[0] * (rest // len(new))
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ class Changes:
             return None
         came = "".join(pieces(self._ids[back.place : min(back.place + back.depth, page.end)])).partition("\n")[0]
         begun = "".join(pieces(known[max(0, end - back.depth - _LONGEST_HEAD) : end - back.depth]))
-        return reindented(page.line(back.place) + came, begun[begun.rfind("\n") + 1 :] + came)
+        return reindented(page.line(back.place)[0] + came, begun[begun.rfind("\n") + 1 :] + came)
 
     def _difference(self, back: Return, known: Sequence[int], end: int) -> Difference | None:
         """What the answer put in the place of what, if that is not much."""
@@ -106,10 +106,13 @@ class Changes:
                 self._ids[place - agreed : place + depth],
             )
         )
-        return Difference(page.line(left), old, new, tail)
+        behind = page.line(min(place - agreed, page.end))[1]
+        return Difference(page.line(left)[0], old, new, tail, behind[len(tail) :])
 
     def _reindent(self, indent: Indent) -> None:
-        """From now on this indentation applies and no other."""
+        """From now on this indentation applies, unless the present one tells the same."""
+        if any(isinstance(change, Indent) and change.covers(indent) for change in self._changes):
+            return
         self._remove_indents()
         self._indent = indent.after(self._indent)
         self.add([self._indent])

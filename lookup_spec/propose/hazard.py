@@ -20,7 +20,7 @@ _RANKS = 9
 _UNSEEN = 4.0
 _REMEMBERED = 40.0
 _CHANGED = (Kind.RENAMED, Kind.INDENTED, Kind.REPLACED)
-_REACHES = (0.9, 0.4, 0.3, 0.6, 0.9, 0.4, 0.7, 0.4)
+_REACHES = (0.9, 0.3, 0.2, 0.8, 0.8, 0.55, 0.55, 0.35)
 
 
 class Hazards:
@@ -143,7 +143,7 @@ def _rough(guess: Guess) -> float:
 def _applied(guess: Guess) -> float:
     """How likely a change is to apply, by its reach and how often it did and did not."""
     reach, kept = divmod(guess.detail, 4)
-    return (2.0 * _REACHES[reach] + guess.length) / (2.0 + guess.length + kept)
+    return (_REACHES[reach] + guess.length) / (1.0 + guess.length + kept)
 
 
 @cache

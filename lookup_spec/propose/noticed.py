@@ -10,6 +10,7 @@ from lookup_spec.propose.names import NAME, Rename, Restyle
 
 _WORD_END = re.compile(r"\w*\Z")
 _WORD_START = re.compile(r"\w*")
+_DOTTED = re.compile(r"\w+(?:\.\w+)*")
 _QUOTES = frozenset("'\"`")
 _LONGEST = 60
 
@@ -22,17 +23,19 @@ class Difference(NamedTuple):
         old: what stands in the base.
         new: what stands in the answer.
         tail: what stands behind it in both, as far as it came.
+        rest: what stands behind that in the base, to the line's end.
     """
 
     head: str
     old: str
     new: str
     tail: str
+    rest: str = ""
 
 
 def noticed(difference: Difference) -> list[Change]:
     """The changes of which a difference may be the first place."""
-    head, old, new, tail = _narrowed(difference)
+    head, old, new, tail, rest = _narrowed(difference)
     start, end = _last_word(head), _first_word(tail)
     # At the end of what is known, more of a name may be to come.
     if old == new or end == tail or "\n" in old + new or len(new) > _LONGEST or len(old) > _LONGEST:
@@ -41,7 +44,7 @@ def noticed(difference: Difference) -> list[Change]:
     if NAME.fullmatch(whole_old) and NAME.fullmatch(whole_new):
         style = Restyle.of(whole_old, whole_new)
         return [Rename(whole_old, whole_new), *([] if style is None else [style])]
-    return _replacements(head, old, new, tail)
+    return _replacements(head, old, new, tail + rest)
 
 
 def _replacements(head: str, old: str, new: str, tail: str) -> list[Change]:
@@ -72,11 +75,10 @@ def _insertions(head: str, new: str, tail: str) -> list[Change]:
         found.append(Argument(callee, new.lstrip(", "), first=False))
     elif callee and head.endswith("("):
         found.append(Argument(callee, new.rstrip(", "), first=True))
-    # What is inserted goes with the word behind or before it.
-    elif word := _first_word(tail):
-        found.append(
-            Replacement(word, new + word, _context(head[-1:]), _context(tail[len(word) : len(word) + 1]), line)
-        )
+    # What is inserted goes with the name behind or the word before it.
+    elif name := _DOTTED.match(tail):
+        right = _context(tail[name.end() : name.end() + 1])
+        found.append(Replacement(name[0], new + name[0], _context(head[-1:]), right, line))
     elif head:
         word = _last_word(head) or head[-1]
         found.append(Replacement(word, word + new, right=_context(tail[:1]), head=line))
@@ -109,13 +111,13 @@ def _first_word(text: str) -> str:
 
 
 def _narrowed(difference: Difference) -> Difference:
-    head, old, new, tail = difference
+    head, old, new, tail, rest = difference
     common = _common(old, new)
     head, old, new = head + old[:common], old[common:], new[common:]
     common = _common(old[::-1], new[::-1])
     if common:
         tail, old, new = old[len(old) - common :] + tail, old[: len(old) - common], new[: len(new) - common]
-    return Difference(head, old, new, tail)
+    return Difference(head, old, new, tail, rest)
 
 
 def _common(one: str, other: str) -> int:

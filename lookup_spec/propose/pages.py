@@ -32,10 +32,10 @@ class Page(NamedTuple):
         """Number on the page of the token that holds a character."""
         return bisect_right(self.edges, char) - 1
 
-    def line(self, place: int) -> str:
-        """The line up to a place."""
-        text = self.text[: self.edges[place - self.start]]
-        return text[text.rfind("\n") + 1 :]
+    def line(self, place: int) -> tuple[str, str]:
+        """The line before and behind a place."""
+        text, edge = self.text, self.edges[place - self.start]
+        return text[text.rfind("\n", 0, edge) + 1 : edge], text[edge:].partition("\n")[0]
 
 
 class Pages:

@@ -31,7 +31,7 @@ def edited(text: str, change: Change) -> str:
         (Restyle(camel=False), "getUser = _myOwn(HTTPServer)", "get_user = _my_own(HTTPServer)"),
         (Indent("  ", "    "), "  a\n    b\n\nc\n", "    a\n      b\n\n  c\n"),
         (Indent("    ", "  "), "    a\n      b\nc\n", "  a\n    b\nc\n"),
-        (Indent("    ", "\t"), "    a\n        b\n      c\nd\n", "\ta\n\t\tb\n      c\nd\n"),
+        (Indent("    ", "\t"), "    a\n        b\n      c\nd\n", "\ta\n\t\tb\n\t  c\nd\n"),
         (Indent("    ", "  ", scaled=True), "    a\n        b\n", "  a\n    b\n"),
         (Replacement("print", "logger.info", right=r"\("), "print(x); printer(y)", "logger.info(x); printer(y)"),
         (Replacement("'", '"'), "f('a', 'b')", 'f("a", "b")'),
