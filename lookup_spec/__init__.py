@@ -10,9 +10,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from lookup_spec._version import __version__
-from lookup_spec.errors import ContextLengthError, EditError, InvalidRequestError, LookupSpecError, ModelError
+from lookup_spec.errors import (
+    ContextLengthError,
+    EditError,
+    InvalidRequestError,
+    LookupSpecError,
+    ModelError,
+    OverloadedError,
+)
 from lookup_spec.params import SamplingParams
-from lookup_spec.stats import SourceStats, Stats
+from lookup_spec.stats import Load, SourceStats, Stats
 
 if TYPE_CHECKING:
     from lookup_spec.engine.session import Piece
@@ -24,8 +31,10 @@ __all__ = [
     "EditError",
     "Engine",
     "InvalidRequestError",
+    "Load",
     "LookupSpecError",
     "ModelError",
+    "OverloadedError",
     "Piece",
     "Result",
     "SamplingParams",

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 from lookup_spec.errors import InvalidRequestError
 
 MAX_STOPS = 32
 MAX_LOGPROBS = 20
+
+Priority = Literal["interactive", "batch"]
+"""How urgent a request is: whoever waits for an answer comes before whatever works through a pile."""
 
 
 def _in_range(name: str, value: float, low: float, high: float, advice: str) -> None:

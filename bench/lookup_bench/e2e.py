@@ -126,7 +126,7 @@ def systems(model: str, dtype: str, compare: str) -> tuple[Engine, list[System]]
     """
     names = [name.strip() for name in compare.split(",") if name.strip()]
     lookups = {name: _lookup(name) for name in names}
-    engine = Engine(load_model(model, dtype=dtype))
+    engine = Engine(load_model(model, dtype=dtype), prefix_cache_bytes=0)  # each round computes its prompt
     found: list[System] = [Ours(engine, False, "lookup-spec, plain"), Ours(engine, True, "lookup-spec")]
     if names:
         # A second copy of the weights: our engine changes the first one's attention and linear layers.

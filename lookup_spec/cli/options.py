@@ -64,7 +64,8 @@ def engine(model: str | None, dtype: str, device: str, calibration: str | None) 
 
     loaded = load_model(model, dtype=dtype, device=device, progress=progress)
     typer.echo(f"{loaded.name} in {str(loaded.dtype).removeprefix('torch.')} on {loaded.device}", err=True)
-    return Engine(loaded, calibration=calibration_directory(calibration))
+    # There will be no second request that could begin alike.
+    return Engine(loaded, prefix_cache_bytes=0, calibration=calibration_directory(calibration))
 
 
 def calibration_directory(value: str | None) -> Path | None:

@@ -54,6 +54,23 @@ def serve(
     max_waiting: Annotated[
         int, typer.Option(min=0, help="Answers that may wait their turn; beyond that clients get status 429.")
     ] = 128,
+    kv_cache_mb: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="Most memory for keys and values, in megabytes.  [default: half of what is free, of a GPU's 80 %]",
+            show_default=False,
+        ),
+    ] = None,
+    prefix_cache_mb: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="As much of that may be kept of ended answers, so that a prompt that begins like an earlier one is "
+            "answered sooner; 0 keeps nothing.  [default: a quarter, at most 2 GB unless on a GPU]",
+            show_default=False,
+        ),
+    ] = None,
     max_body_mb: Annotated[float, typer.Option(min=0.001, help="Largest request body, in megabytes.")] = 8.0,
     grace: Annotated[
         float, typer.Option(min=0.0, help="Seconds that running answers may take to complete at shutdown.")
@@ -94,12 +111,25 @@ def serve(
         loaded = _load(model, dtype, device)
         from lookup_spec.pipeline.engine import Engine
 
-        engine = Engine(loaded, max_sessions=max_sessions, calibration=options.calibration_directory(calibration))
+        engine = Engine(
+            loaded,
+            max_sessions=max_sessions,
+            max_waiting=max_waiting,
+            kv_cache_bytes=_bytes(kv_cache_mb),
+            prefix_cache_bytes=_bytes(prefix_cache_mb),
+            calibration=options.calibration_directory(calibration),
+        )
         kind = str(loaded.dtype).removeprefix("torch.")
         url = main.url_of(sock)
         if host not in _ON_THIS_MACHINE and not settings.api_keys:
             typer.echo(
                 "Warning: anyone who reaches this address may use the model; set a key with --api-key.",
+                err=True,
+            )
+        if engine.context_length < loaded.context_length:
+            typer.echo(
+                f"Warning: there is memory for {engine.context_length} tokens only, though the model holds "
+                f"{loaded.context_length}; raise --kv-cache-mb if you can.",
                 err=True,
             )
         if engine.template.problem is not None:
@@ -114,6 +144,10 @@ def serve(
             main.run(engine, settings, sock, ready)
         finally:
             engine.close()
+
+
+def _bytes(megabytes: float | None) -> int | None:
+    return None if megabytes is None else int(megabytes * 1_000_000)
 
 
 def _load(model: str | None, dtype: str, device: str) -> LoadedModel:

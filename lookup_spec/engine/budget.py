@@ -8,8 +8,8 @@ the prefix of it that maximizes expected tokens over expected seconds is checked
 from __future__ import annotations
 
 import time
-from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import merge
 from itertools import pairwise
@@ -17,12 +17,17 @@ from typing import Protocol
 
 from torch import Tensor
 
-from lookup_spec.model.cache import KVCache
+from lookup_spec.model.cache import BLOCK, KVCache
 from lookup_spec.model.forward import Rows
 
 _WIDTHS = (1, 4, 16, 64)
+_WIDE = (256, 1024)  # measured only where it is quick
+_SECONDS = 1.0  # for all of these together
 _REPEATS = 2
+_CONTEXT = 1024  # tokens, for what looking back costs
+_LOOKING = 16  # rows that look back then
 _LEARNING = 0.1  # how far one step moves the curve towards what it took
+_FREE = 1e-12  # seconds; less is nothing
 _OUTLIER = 4.0  # a step this many times off was disturbed by something else
 
 
@@ -43,51 +48,98 @@ class Wish:
     """What one session would have computed.
 
     Attributes:
-        fixed: rows needed in any case: prompt tokens and the pending one.
-        drafts: path probabilities of its drafted nodes, falling.
+        prefill: known tokens that are not in the cache yet. They have to be computed some time, so they are left out
+            of the reckoning.
+        drafts: path probabilities of the drafted nodes behind the pending token, falling; None if it is not the
+            pending token's turn yet.
+        context: tokens that the pending token and each drafted node look back on.
+        least: as many of the drafts are checked whether they pay or not.
     """
 
-    fixed: int
-    drafts: Sequence[float]
+    prefill: int
+    drafts: Sequence[float] | None
+    context: int = 0
+    least: int = 0
 
 
 class CostCurve:
-    """Seconds that a forward pass takes, by its number of rows.
+    """Seconds that a forward pass takes, by its number of rows and what they look back on.
 
     Linear between the widths it knows, and beyond the last as between the last two. Never falling: more rows are not
-    believed to be cheaper.
+    believed to be cheaper. To this comes a share for each pair of a row and a cached token that it looks at.
 
     Args:
-        seconds: measured at some widths, at least two.
+        seconds: measured at some widths, at least two, without context.
+        per_pair: seconds per row and token of its context.
     """
 
-    def __init__(self, seconds: Mapping[int, float]) -> None:
+    def __init__(self, seconds: Mapping[int, float], per_pair: float = 0.0) -> None:
         self._widths = sorted(seconds)
         self._seconds = [seconds[width] for width in self._widths]
+        self._per_pair = per_pair
         self._straighten()
 
     @classmethod
-    def measure(cls, model: Target) -> CostCurve:
-        """Times a few passes, the best of two at each width, with an empty context."""
-        seconds: dict[int, float] = {}
-        for width in _WIDTHS:
-            rows = Rows(model.new_cache(width), [0] * width, range(-1, width - 1), 0)
-            seconds[width] = min(_timed(model, rows) for _ in range(_REPEATS))
-        return cls(seconds)
+    def measure(cls, model: Target, context_length: int) -> CostCurve:
+        """Times a few passes, the best of two at each width, and some with a context of repeated tokens.
 
-    def seconds(self, rows: int) -> float:
-        """Expected time of a pass."""
+        Args:
+            model: whose passes.
+            context_length: most tokens it can hold.
+        """
+        seconds: dict[int, float] = {}
+        started = time.perf_counter()
+        for width in (*_WIDTHS, *_WIDE):
+            if width in _WIDE:
+                expected = max(seconds.values()) * width / max(seconds) * _REPEATS
+                if time.perf_counter() - started + expected > _SECONDS:
+                    break
+            seconds[width] = _timed(model, model.new_cache(width), width)
+        block = model.new_cache(BLOCK)
+        model.forward([Rows(block, [0] * BLOCK, [-1] * BLOCK, BLOCK)])
+        block.commit(range(BLOCK))
+        blocks = min(_CONTEXT, context_length - 1) // BLOCK
+        if not blocks:
+            return cls(seconds)
+        cache = model.new_cache(blocks * BLOCK + _LOOKING)
+        for _ in range(blocks):
+            cache.append(block.rows(0, BLOCK))
+        longer = _timed(model, cache, _LOOKING) - seconds[_LOOKING]
+        return cls(seconds, max(longer, 0.0) / (_LOOKING * cache.length))
+
+    def seconds(self, rows: int, pairs: int = 0) -> float:
+        """Expected time of a pass.
+
+        Args:
+            rows: how many.
+            pairs: the sum of the lengths of their contexts.
+        """
         left = min(max(bisect_left(self._widths, rows) - 1, 0), len(self._widths) - 2)
         share = (rows - self._widths[left]) / (self._widths[left + 1] - self._widths[left])
-        return self._seconds[left] + share * (self._seconds[left + 1] - self._seconds[left])
+        return self._seconds[left] + share * (self._seconds[left + 1] - self._seconds[left]) + pairs * self._per_pair
 
-    def observe(self, rows: int, seconds: float) -> None:
-        """Learns from a pass; one that took many times what was expected is taken for a disturbance."""
-        ratio = seconds / self.seconds(rows)
+    def rows_within(self, seconds: float, most: int) -> int:
+        """As many rows, up to ``most``, as a pass without context computes in a time."""
+        return bisect_right(range(1, most + 1), seconds, key=self.seconds)
+
+    def further(self, context: int) -> float:
+        """What one more row takes on average, given what it looks back on."""
+        rise = self._seconds[-1] - self._seconds[0]
+        return rise / (self._widths[-1] - self._widths[0]) + context * self._per_pair
+
+    def observe(self, rows: int, pairs: int, seconds: float) -> None:
+        """Learns from a pass; one that took many times what was expected is taken for a disturbance.
+
+        Prompt tokens must not be among its rows: they need no logits, and so cost less.
+        """
+        expected = self.seconds(rows, pairs)
+        ratio = seconds / expected
         if not 1 / _OUTLIER < ratio < _OUTLIER or rows > self._widths[-1] * 2:
             return
+        looking = pairs * self._per_pair / expected
         nearest = min(range(len(self._widths)), key=lambda n: abs(self._widths[n] - rows))
-        self._seconds[nearest] *= 1 + _LEARNING * (ratio - 1)
+        self._seconds[nearest] *= 1 + _LEARNING * (1 - looking) * (ratio - 1)
+        self._per_pair *= 1 + _LEARNING * looking * (ratio - 1)
         self._straighten()
 
     def _straighten(self) -> None:
@@ -98,25 +150,44 @@ class CostCurve:
 def share(curve: CostCurve, wishes: Sequence[Wish]) -> list[int]:
     """How many drafted nodes of each session to check: for each, a number of its first ones.
 
+    Nodes come in order of their probability per cost, which is the order of their probability where all look back
+    on equally much.
+
     Args:
         curve: what passes cost.
         wishes: the sessions'.
     """
-    counts, best = [0] * len(wishes), [0] * len(wishes)
-    fixed = sum(wish.fixed for wish in wishes)
-    expected = float(len(wishes))
-    goodput = expected / curve.seconds(fixed)
-    ordered = merge(*([(-p, n) for p in wish.drafts] for n, wish in enumerate(wishes)))
-    for checked, (negative, session) in enumerate(ordered, 1):
-        counts[session] += 1
-        expected -= negative
-        rate = expected / curve.seconds(fixed + checked)
+    counts = [wish.least for wish in wishes]
+    choosing = [(n, wish, wish.drafts) for n, wish in enumerate(wishes) if wish.drafts is not None]
+    if not choosing:
+        return counts
+    rows = sum(1 + wish.least for _, wish, _ in choosing)
+    pairs = sum((1 + wish.least) * wish.context for _, wish, _ in choosing)
+    expected = sum(1 + sum(drafts[: wish.least]) for _, wish, drafts in choosing)
+    best, goodput = list(counts), expected / curve.seconds(rows, pairs)
+    for _, probability, n in merge(*(_ordered(curve, n, wish, drafts) for n, wish, drafts in choosing)):
+        counts[n] += 1
+        rows += 1
+        pairs += wishes[n].context
+        expected += probability
+        rate = expected / curve.seconds(rows, pairs)
         if rate > goodput:
             goodput, best = rate, list(counts)
     return best
 
 
-def _timed(model: Target, rows: Rows) -> float:
+def _ordered(curve: CostCurve, n: int, wish: Wish, drafts: Sequence[float]) -> Iterator[tuple[float, float, int]]:
+    """A session's nodes, those with the most to give for what they cost first."""
+    cost = max(curve.further(wish.context), _FREE)
+    return ((-probability / cost, probability, n) for probability in drafts[wish.least :])
+
+
+def _timed(model: Target, cache: KVCache, width: int) -> float:
+    """The best of a few passes over rows that all follow the cache directly."""
+    return min(_time(model, Rows(cache, [0] * width, [-1] * width, 0)) for _ in range(_REPEATS))
+
+
+def _time(model: Target, rows: Rows) -> float:
     started = time.perf_counter()
     [logits] = model.forward([rows])
     logits.max().item()  # waits for the device

@@ -14,6 +14,9 @@ class Meter:
 
     def __init__(self) -> None:
         self._forwards = 0
+        self._cached: int | None = None
+        self._proposed = 0
+        self._expected = 0.0
         self._drafted: Counter[str] = Counter()
         self._accepted: Counter[str] = Counter()
         self._started: float | None = None
@@ -25,6 +28,21 @@ class Meter:
         """The first work on the session begins; later calls do nothing."""
         if self._started is None:
             self._started = time.perf_counter()
+
+    def reuse(self, tokens: int) -> None:
+        """The session begins with so many tokens computed. What it finds at later calls is its own work."""
+        if self._cached is None:
+            self._cached = tokens
+
+    def plan(self, proposed: int, expected: float) -> None:
+        """A forward pass is about to check drafts.
+
+        Args:
+            proposed: drafted nodes there were to choose from.
+            expected: how many of the chosen ones will be right, by their probabilities.
+        """
+        self._proposed += proposed
+        self._expected += expected
 
     def step(self, drafted: Iterable[str], accepted: Iterable[str], delivered: int) -> None:
         """A forward pass chose tokens.
@@ -52,12 +70,15 @@ class Meter:
         first = self._first or now
         return Stats(
             prompt_tokens=prompt_tokens,
+            cached_tokens=self._cached or 0,
             completion_tokens=completion_tokens,
             forward_passes=self._forwards,
             prefill_seconds=first - started,
             decode_seconds=now - first,
             decode_tokens=max(completion_tokens - self._first_delivered, 0),
+            proposed=self._proposed,
             drafted=sum(self._drafted.values()),
+            expected=self._expected,
             accepted=sum(self._accepted.values()),
             sources={
                 source: SourceStats(self._drafted[source], self._accepted[source]) for source in sorted(self._drafted)

@@ -6,7 +6,11 @@ import time
 from collections.abc import Sequence
 
 from lookup_spec.engine.budget import CostCurve, Target, Wish, share
+from lookup_spec.engine.prefix import PrefixCache
+from lookup_spec.engine.scheduler import Limits, Scheduler, Turn
 from lookup_spec.engine.session import Session
+from lookup_spec.params import Priority
+from lookup_spec.stats import Load
 
 
 class Runner:
@@ -14,65 +18,70 @@ class Runner:
 
     Args:
         model: the target.
-        max_draft_tokens: most drafted nodes per session and step.
-        prefill_chunk: most prompt tokens per session and step, so that one long prompt does not stall the others.
-        max_sessions: sessions stepped together; the others wait in order of arrival.
+        limits: how much runs and waits at a time, and in how much memory.
         costs: what passes cost, to draft only as much as pays; None always drafts as much as allowed.
     """
 
-    def __init__(
-        self,
-        model: Target,
-        *,
-        max_draft_tokens: int,
-        prefill_chunk: int = 512,
-        max_sessions: int = 32,
-        costs: CostCurve | None = None,
-    ) -> None:
+    def __init__(self, model: Target, limits: Limits | None = None, *, costs: CostCurve | None = None) -> None:
         self._model = model
         self._costs = costs
-        self._max_draft_tokens = max_draft_tokens
-        self._prefill_chunk = prefill_chunk
-        self._max_sessions = max_sessions
-        self._sessions: list[Session] = []
+        self._limits = limits or Limits()
+        self._scheduler = Scheduler(self._limits, PrefixCache(self._limits.kept_tokens))
 
     @property
     def sessions(self) -> Sequence[Session]:
         """Sessions that are not finished, in order of arrival."""
-        return tuple(session for session in self._sessions if not session.finished)
+        return self._scheduler.sessions
 
-    def add(self, session: Session) -> None:
-        """Lets a session take part from the next step on."""
-        if not session.finished:
-            self._sessions.append(session)
+    @property
+    def load(self) -> Load:
+        """What is going on."""
+        return self._scheduler.load()
+
+    def add(self, session: Session, *, tenant: str = "", priority: Priority = "interactive") -> None:
+        """Lets a session take part as soon as there is room for it.
+
+        Args:
+            session: it must be new.
+            tenant: what it computes is used again for sessions of the same tenant only.
+            priority: all interactive sessions come before those of a batch.
+
+        Raises:
+            OverloadedError: too many wait.
+            InvalidRequestError: there can never be memory for it.
+        """
+        self._scheduler.add(session, tenant, priority)
+
+    def settle(self) -> None:
+        """Lets finished and cancelled sessions leave at once, rather than with the next step."""
+        self._scheduler.settle()
 
     def step(self) -> Sequence[Session]:
-        """Runs one forward pass over the first sessions in line.
+        """Runs one forward pass over the sessions whose turn it is.
 
         A session that finishes leaves. An error that concerns one session ends that one; an error of the forward
         pass itself ends all that took part.
 
         Returns:
-            The sessions that took part.
+            The sessions that took part, the most urgent and longest waiting first.
         """
-        self._sessions = list(self.sessions)
-        running = self._sessions[: self._max_sessions]
-        self._run(running)
-        self._sessions = list(self.sessions)
-        return running
+        turns = self._scheduler.plan()
+        self._run(turns)
+        self._scheduler.settle()
+        return [turn.session for turn in turns]
 
-    def _run(self, running: Sequence[Session]) -> None:
+    def _run(self, turns: Sequence[Turn]) -> None:
         wishes: list[Wish] = []
         asked: list[Session] = []
-        for session in running:
+        for turn in turns:
             try:
-                wishes.append(session.wish(self._max_draft_tokens, self._prefill_chunk))
-                asked.append(session)
+                wishes.append(turn.session.wish(self._limits.max_draft_tokens, turn.prefill))
+                asked.append(turn.session)
             except Exception as error:
-                session.fail(error)
+                turn.session.fail(error)
         if not asked:
             return
-        drafts = [len(wish.drafts) for wish in wishes] if self._costs is None else share(self._costs, wishes)
+        drafts = [len(wish.drafts or ()) for wish in wishes] if self._costs is None else share(self._costs, wishes)
         batch = [session.rows(count) for session, count in zip(asked, drafts, strict=True)]
         started = time.perf_counter()
         try:
@@ -86,6 +95,7 @@ class Runner:
                 session.advance(rows)
             except Exception as error:
                 session.fail(error)
-        if self._costs is not None:
+        if self._costs is not None and not any(wish.prefill for wish in wishes):
             # Choosing is part of it: it grows with the rows too, and only then has a GPU surely finished.
-            self._costs.observe(sum(len(rows.tokens) for rows in batch), time.perf_counter() - started)
+            pairs = sum((1 + count) * wish.context for count, wish in zip(drafts, wishes, strict=True))
+            self._costs.observe(sum(drafts) + len(drafts), pairs, time.perf_counter() - started)

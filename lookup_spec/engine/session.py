@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from torch import Tensor
 
 from lookup_spec.engine.budget import Wish
+from lookup_spec.engine.choices import Choices
 from lookup_spec.engine.meter import Meter
 from lookup_spec.errors import ContextLengthError, InvalidRequestError
 from lookup_spec.model.cache import KVCache
 from lookup_spec.model.forward import Rows
 from lookup_spec.model.runner_ups import runner_ups
-from lookup_spec.model.sampling import DistributionError, Sampler, TokenLogprobs
+from lookup_spec.model.sampling import Sampler, TokenLogprobs
 from lookup_spec.params import SamplingParams
 from lookup_spec.propose.prompt import Prompt
 from lookup_spec.propose.protocol import Proposer
@@ -24,7 +25,7 @@ from lookup_spec.propose.walk import walk
 from lookup_spec.stats import Stats
 
 FinishReason = Literal["stop", "length", "cancelled"]
-_NO_TOKEN = -1  # equals no node's token, so a walk ends there
+_PROBE_AFTER = 32  # steps without a draft that paid; then one is checked anyway, for things may have changed
 
 
 class Output(Protocol):
@@ -131,6 +132,7 @@ class Session:
         self._closed = False
         self._tree: DraftTree | None = None
         self._known = 0
+        self._unchecked = 0
         self._delivered = 0
         self._meter = Meter()
         proposer.begin(prompt)
@@ -142,6 +144,25 @@ class Session:
         """Whether nothing more will come; :attr:`finish_reason` or :attr:`error` tells why."""
         return self.finish_reason is not None or self.error is not None
 
+    @property
+    def tokens(self) -> Sequence[int]:
+        """Prompt and answer so far. The cache holds the first of them; the last one is pending."""
+        return self._tokens
+
+    @property
+    def missing(self) -> int:
+        """Tokens that are not in the cache yet, besides the pending one."""
+        return len(self._tokens) - 1 - self.cache.length
+
+    @property
+    def most_tokens(self) -> int:
+        """Most rows that the cache will ever have to hold, those of rejected drafts included."""
+        return self._prompt_length + self._limit
+
+    def reuse(self, tokens: int) -> None:
+        """The cache was given the first tokens, computed elsewhere."""
+        self._meter.reuse(tokens)
+
     def wish(self, limit: int, chunk: int) -> Wish:
         """Decides what to compute next: prompt tokens that are not in the cache yet, and the draft tree behind them.
 
@@ -150,15 +171,17 @@ class Session:
             chunk: most prompt tokens at a time; while more are left, nothing is drafted.
         """
         self._meter.start()
-        missing = len(self._tokens) - 1 - self.cache.length
+        missing = self.missing
         self._known = min(missing, chunk)
         # A tree of d drafts can yield d + 1 tokens; none may be fed that could never be delivered.
         room = self._limit - self._delivered - 1
         if missing > chunk:
             self._tree = None
-            return Wish(chunk, ())
+            return Wish(chunk, None)
         self._tree = self._proposer.propose(min(limit, room)) if room > 0 else DraftTree.root(self._tokens[-1])
-        return Wish(missing + 1, self._tree.probabilities[1:])
+        drafts = self._tree.probabilities[1:]
+        least = min(len(drafts), 1) if self._unchecked >= _PROBE_AFTER else 0
+        return Wish(missing, drafts, self.cache.length + missing, least)
 
     def rows(self, drafts: int) -> Rows:
         """The rows wished for, with only the first ``drafts`` drafted nodes."""
@@ -166,7 +189,10 @@ class Session:
         known = self._tokens[start : start + self._known]
         if self._tree is None:
             return Rows(self.cache, known, range(-1, len(known) - 1), len(known))
-        self._tree = self._tree.head(drafts + 1)
+        proposed, self._tree = len(self._tree) - 1, self._tree.head(drafts + 1)
+        self._meter.plan(proposed, sum(self._tree.probabilities[1:]))
+        if proposed:
+            self._unchecked = 0 if drafts else self._unchecked + 1
         parents = [*range(-1, len(known) - 1), *(len(known) + parent for parent in self._tree.parents)]
         return Rows(self.cache, [*known, *self._tree.tokens], parents, len(known))
 
@@ -180,7 +206,7 @@ class Session:
         if self._tree is None:
             self.cache.commit(known)
             return
-        choices = _Choices(self._sampler.over(logits))
+        choices = Choices(self._sampler.over(logits))
         taken = walk(self._tree, choices)
         # The token chosen after a node is the next node's own; the last one was not drafted.
         sources = [*(self._tree.sources[node] for node in taken.path[1:]), ""]
@@ -274,28 +300,6 @@ class Session:
     def _finish(self, reason: FinishReason) -> None:
         self.finish_reason = reason
         self._meter.end()
-
-
-class _Choices:
-    """Chooses for one walk and keeps what else the chooser says.
-
-    A row from which nothing can be chosen ends the walk rather than breaking it off: what was chosen before that
-    row counts as it would have in plain decoding, which might never have come to it.
-    """
-
-    def __init__(self, choose: Callable[[int], tuple[int, TokenLogprobs | None]]) -> None:
-        self._choose = choose
-        self.logprobs: list[TokenLogprobs | None] = []
-        self.error: DistributionError | None = None
-
-    def __call__(self, node: int) -> int:
-        try:
-            token, logprobs = self._choose(node)
-        except DistributionError as error:
-            self.error = error
-            return _NO_TOKEN
-        self.logprobs.append(logprobs)
-        return token
 
 
 def _check_prompt(prompt: Prompt, context_length: int, vocab_size: int) -> None:

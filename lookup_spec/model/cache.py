@@ -1,15 +1,39 @@
-"""Keys and values of one session, and the only two ways their number changes."""
+"""Keys and values of one session, and the only ways their number changes."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-_BLOCK = 64  # capacity comes in multiples of this many tokens
+BLOCK = 64
+"""Room comes in multiples of this many tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class KVRows:
+    """Keys and values of a stretch of tokens, apart from the cache that they were computed in.
+
+    Attributes:
+        layers: by layer, keys and values, each ``[heads, length, dim]``.
+        length: tokens.
+    """
+
+    layers: Mapping[int, tuple[Tensor, Tensor]]
+    length: int
+
+    def part(self, start: int, end: int) -> KVRows:
+        """The rows ``start .. end-1``; shares memory with these."""
+        layers = {index: (keys[:, start:end], values[:, start:end]) for index, (keys, values) in self.layers.items()}
+        return KVRows(layers, end - start)
+
+    def clone(self) -> KVRows:
+        """The same rows in memory of their own."""
+        layers = {index: (keys.clone(), values.clone()) for index, (keys, values) in self.layers.items()}
+        return KVRows(layers, self.length)
 
 
 @dataclass(slots=True)
@@ -22,7 +46,11 @@ class KVCache:
     """Committed keys and values, with room behind them for the rows of the step that is running.
 
     A step writes all its rows, right or wrong, behind the committed ones; :meth:`commit` then keeps the accepted
-    rows and forgets the others. Nothing else moves :attr:`length`.
+    rows and forgets the others. Besides it only :meth:`append` and :meth:`truncate` move :attr:`length`.
+
+    What a token's keys and values are depends on the tokens before it and nothing else, sliding windows or not:
+    every row is kept, and a window only decides which rows are looked at. So the first rows of one text serve any
+    other text that begins alike.
 
     Args:
         capacity: tokens to make room for at first; it grows by itself.
@@ -31,7 +59,7 @@ class KVCache:
 
     def __init__(self, capacity: int = 0, dtype: torch.dtype | None = None) -> None:
         self._layers: dict[int, _Layer] = {}
-        self._capacity = _rounded_up(capacity)
+        self._capacity = in_blocks(capacity)
         self._dtype = dtype
         self._length = 0
         self._written = 0
@@ -42,8 +70,13 @@ class KVCache:
         return self._length
 
     @property
+    def capacity(self) -> int:
+        """Tokens that there is, or will be, room for; memory is taken when rows are written."""
+        return self._capacity
+
+    @property
     def nbytes(self) -> int:
-        """Memory held, in bytes."""
+        """Memory held, in bytes; never more than that of :attr:`capacity` tokens."""
         return sum(layer.keys.nbytes + layer.values.nbytes for layer in self._layers.values())
 
     def write(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
@@ -87,6 +120,50 @@ class KVCache:
         self._length += len(path)
         self._written = 0
 
+    def reserve(self, capacity: int) -> None:
+        """Makes room for at least so many tokens; a cache never shrinks."""
+        self._capacity = max(self._capacity, in_blocks(capacity))
+
+    def rows(self, start: int, end: int) -> KVRows:
+        """Committed rows ``start .. end-1``; they share memory with this cache, so clone what must outlive a step.
+
+        Raises:
+            ValueError: not all of them are committed.
+        """
+        self._check(start, end)
+        layers = {
+            index: (layer.keys[:, start:end], layer.values[:, start:end]) for index, layer in self._layers.items()
+        }
+        return KVRows(layers, end - start)
+
+    def append(self, rows: KVRows) -> None:
+        """Copies rows that were computed elsewhere behind the committed ones; their tokens come next in the text."""
+        for index, (keys, values) in rows.layers.items():
+            self.write(index, keys, values)
+        self._length += rows.length
+        self._written = 0
+
+    def detach(self, start: int, end: int) -> KVRows:
+        """Moves rows to memory of their own and leaves the cache empty.
+
+        Layer by layer, so that hardly more memory is needed meanwhile.
+
+        Raises:
+            ValueError: not all of them are committed.
+        """
+        self._check(start, end)
+        layers: dict[int, tuple[Tensor, Tensor]] = {}
+        while self._layers:
+            index, layer = self._layers.popitem()
+            layers[index] = layer.keys[:, start:end].clone(), layer.values[:, start:end].clone()
+        self.clear()
+        return KVRows(layers, end - start)
+
+    def clear(self) -> None:
+        """Forgets everything and gives all memory back."""
+        self._layers = {}
+        self._capacity = self._length = self._written = 0
+
     def truncate(self, length: int) -> None:
         """Forgets everything behind the first ``length`` tokens.
 
@@ -98,10 +175,14 @@ class KVCache:
         self._length = length
         self._written = 0
 
+    def _check(self, start: int, end: int) -> None:
+        if not 0 <= start <= end <= self._length:
+            raise ValueError(f"a cache of {self._length} tokens has no rows {start} to {end - 1}")
+
     def _layer(self, index: int, keys: Tensor, values: Tensor, needed: int) -> _Layer:
         store = self._layers.get(index)
         if needed > self._capacity:
-            self._capacity = _rounded_up(max(needed, self._capacity + self._capacity // 2))
+            self._capacity = in_blocks(max(needed, self._capacity + self._capacity // 2))
         if store is None:
             store = _Layer(self._room(keys), self._room(values))
             self._layers[index] = store
@@ -117,5 +198,6 @@ class KVCache:
         return like.new_empty((heads, self._capacity, dim), dtype=self._dtype or like.dtype)
 
 
-def _rounded_up(tokens: int) -> int:
-    return -(-tokens // _BLOCK) * _BLOCK
+def in_blocks(tokens: int) -> int:
+    """The room that so many tokens take."""
+    return -(-tokens // BLOCK) * BLOCK

@@ -37,6 +37,9 @@ class PackedModel:
     Args:
         model: a transformers model for causal language modelling, in evaluation mode.
 
+    Attributes:
+        token_bytes: memory that one token's keys and values take.
+
     Raises:
         ModelError: its attention asks for something that packed rows do not honour.
     """
@@ -52,7 +55,9 @@ class PackedModel:
         if upcast or (on_cpu and model.dtype == torch.float32):
             widen_linears(model)
         model.set_attn_implementation(NAME)
-        self.forward([Rows(self.new_cache(), (0,), (-1,), 0)])
+        probe = self.new_cache()
+        self.forward([Rows(probe, (0,), (-1,), 0)])
+        self.token_bytes = probe.nbytes // probe.capacity
 
     def new_cache(self, capacity: int = 0) -> KVCache:
         """An empty cache for one session, with room for ``capacity`` tokens."""

@@ -59,6 +59,13 @@ def available_memory(device: torch.device) -> int | None:
     return min(limits, default=None)
 
 
+def spare_memory(device: torch.device) -> int | None:
+    """Bytes that keys and values may take where nobody says: of a GPU nearly all that is free, for it has nothing else
+    to do; of a machine's own memory half, for it has. None where that cannot be told."""
+    free = available_memory(device)
+    return None if free is None else free * 4 // 5 if device.type == "cuda" else free // 2
+
+
 def _computes_in_bfloat16(device: torch.device) -> bool:
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from lookup_spec.engine.budget import CostCurve
+from lookup_spec.engine.memory import measure_room
 from lookup_spec.engine.runner import Runner
+from lookup_spec.engine.scheduler import Limits
 from lookup_spec.engine.session import Piece, Session
 from lookup_spec.model.forward import PackedModel
 from lookup_spec.model.load import LoadedModel, load_model
-from lookup_spec.params import Sampling, SamplingParams
+from lookup_spec.params import Priority, Sampling, SamplingParams
 from lookup_spec.pipeline.prompts import Told, chat_prompt, text_prompt
 from lookup_spec.pipeline.result import Result, collect
 from lookup_spec.propose.calibration import Calibrations
@@ -20,6 +22,7 @@ from lookup_spec.propose.prompt import Prompt, Reference
 from lookup_spec.propose.proposer import LookupProposer
 from lookup_spec.propose.protocol import NoProposer, Proposer
 from lookup_spec.propose.store import SegmentStore
+from lookup_spec.stats import Load, Stats
 from lookup_spec.text.detokenize import Vocabulary
 from lookup_spec.text.messages import Message
 from lookup_spec.text.output import TextOutput
@@ -31,12 +34,19 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+_CHUNK_SECONDS = 0.5
+_LEAST_CHUNK, _MOST_CHUNK = 64, 2048
+
+
 class Options(TypedDict, total=False):
     """Keyword arguments of :class:`Engine`."""
 
     max_draft_tokens: int
-    prefill_chunk: int
+    prefill_chunk: int | None
     max_sessions: int
+    max_waiting: int | None
+    kv_cache_bytes: int | None
+    prefix_cache_bytes: int | None
     segment_store_bytes: int
     calibration: Path | None
 
@@ -49,8 +59,14 @@ class Engine:
     Args:
         loaded: the model.
         max_draft_tokens: most drafted tokens per request and forward pass; fewer are checked where that is quicker.
-        prefill_chunk: most prompt tokens per request and forward pass.
+        prefill_chunk: most prompt tokens per forward pass, all requests together. The others' streams, and a cancel,
+            wait for as long as it takes; None takes what this machine computes in half a second, 64 to 2,048.
         max_sessions: requests that run at the same time; further ones wait.
+        max_waiting: requests that may wait; further ones are refused. None lets any number wait.
+        kv_cache_bytes: most memory for keys and values; None takes a share of what is free once the model is loaded.
+            A request longer than fits into it is refused.
+        prefix_cache_bytes: as much of this may be spent on the keys and values of ended requests, for those that begin
+            alike; 0 keeps none, None a quarter, but of a machine's own memory no more than 2 GiB.
         segment_store_bytes: most memory for indexed texts kept between requests; 0 keeps none.
         calibration: a directory that keeps, from run to run, how often guesses came true: counts only, no text. None
             forgets them with the engine.
@@ -58,7 +74,7 @@ class Engine:
     Attributes:
         tokenizer: the transformers tokenizer.
         model_name: what the model is called.
-        context_length: most tokens of prompt and answer together.
+        context_length: most tokens of prompt and answer together: what the model holds, or less if memory is short.
         vocabulary: bytes of every token.
         template: the chat template.
     """
@@ -68,26 +84,36 @@ class Engine:
         loaded: LoadedModel,
         *,
         max_draft_tokens: int = 64,
-        prefill_chunk: int = 512,
+        prefill_chunk: int | None = None,
         max_sessions: int = 32,
+        max_waiting: int | None = None,
+        kv_cache_bytes: int | None = None,
+        prefix_cache_bytes: int | None = None,
         segment_store_bytes: int = 256 << 20,
         calibration: Path | None = None,
     ) -> None:
         self.tokenizer: PreTrainedTokenizerFast = loaded.tokenizer
         self.model_name = loaded.name
-        self.context_length = loaded.context_length
         self.vocabulary = Vocabulary(loaded.tokenizer)
         self.template = ChatTemplate(loaded.tokenizer)
         self._end_ids = loaded.eos_ids
         end = loaded.tokenizer.eos_token_id
         self._end = (end,) if isinstance(end, int) else ()
         self._model = PackedModel(loaded.model)
+        room = measure_room(self._model, kv_cache_bytes, prefix_cache_bytes, loaded.context_length * max_sessions)
+        self.context_length = min(loaded.context_length, room.tokens)
+        costs = CostCurve.measure(self._model, self.context_length)
         self._runner = Runner(
             self._model,
-            max_draft_tokens=max_draft_tokens,
-            prefill_chunk=prefill_chunk,
-            max_sessions=max_sessions,
-            costs=CostCurve.measure(self._model),
+            Limits(
+                max_sessions=max_sessions,
+                max_waiting=max_waiting,
+                prefill_chunk=prefill_chunk or max(costs.rows_within(_CHUNK_SECONDS, _MOST_CHUNK), _LEAST_CHUNK),
+                max_draft_tokens=max_draft_tokens,
+                kv_tokens=room.tokens,
+                kept_tokens=room.kept,
+            ),
+            costs=costs,
         )
         self._segments = SegmentStore(max_bytes=segment_store_bytes)
         self._calibrations = Calibrations(calibration)
@@ -148,6 +174,7 @@ class Engine:
         speculation: bool = True,
         continuing: bool = False,
         tenant: str = "",
+        priority: Priority = "interactive",
     ) -> Session:
         """Starts a request; it moves whenever :meth:`step` is called, by whomever.
 
@@ -157,10 +184,12 @@ class Engine:
             speculation: false for plain decoding.
             continuing: the answer goes on in the middle of the prompt's text, so a space at its start is kept;
                 else it is decoded like a text of its own.
-            tenant: whose request it is; indexed texts are never shared between tenants.
+            tenant: whose request it is; nothing that is kept of one tenant's texts is used for another's.
+            priority: all interactive requests come before those of a batch.
 
         Raises:
             InvalidRequestError: it can never be served.
+            OverloadedError: too many others wait.
         """
         proposer, ended = self._proposer(tenant) if speculation else (NoProposer(), lambda: None)
         session = Session(
@@ -168,15 +197,35 @@ class Engine:
             params,
             proposer=proposer,
             output=TextOutput(self.vocabulary, params.stop, continuing=continuing),
-            cache=self._model.new_cache(self._capacity(prompt, params)),
+            cache=self._model.new_cache(),
             end_ids=self._end_ids,
             context_length=self.context_length,
             vocab_size=self._model.vocab_size,
             ended=ended,
         )
         with self._lock:
-            self._runner.add(session)
+            self._runner.add(session, tenant=tenant, priority=priority)
         return session
+
+    def warm(self, prompt: str | Sequence[int] | Prompt, *, tenant: str = "") -> Stats:
+        """Computes a prompt ahead, so that a request that begins like it answers sooner.
+
+        Args:
+            prompt: as for :meth:`stream`; what is computed and not kept for want of room is lost.
+            tenant: whose request is expected.
+
+        Raises:
+            InvalidRequestError: it does not fit.
+        """
+        plain = SamplingParams(max_tokens=1)
+        session = self.submit(self._prompt(prompt, None), plain, speculation=False, tenant=tenant, priority="batch")
+        return collect(self.follow(session)).stats
+
+    @property
+    def load(self) -> Load:
+        """What the engine is busy with."""
+        with self._lock:
+            return self._runner.load
 
     def close(self) -> None:
         """Writes what requests have taught about guesses, if a directory keeps it; to be called at the end."""
@@ -231,6 +280,7 @@ class Engine:
         finally:
             with self._lock:
                 session.cancel()
+                self._runner.settle()
 
     def generate(
         self,
@@ -258,11 +308,6 @@ class Engine:
         hazards = calibration.start()
         proposer = LookupProposer(self._segments, tenant=tenant, hazards=hazards, retokenizer=self._retokenizer)
         return proposer, lambda: calibration.learn(hazards)
-
-    def _capacity(self, prompt: Prompt, params: SamplingParams) -> int:
-        # Room for an answer about as long as the prompt; longer ones let the cache grow.
-        answer = len(prompt.ids) if params.max_tokens is None else min(params.max_tokens, len(prompt.ids))
-        return min(len(prompt.ids) + answer + 128, self.context_length)
 
     def _word(self, word: str | Sequence[int]) -> tuple[int, ...]:
         return self.template.encode_data(word) if isinstance(word, str) else tuple(word)

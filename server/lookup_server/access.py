@@ -1,4 +1,4 @@
-"""Who may call: the key check, and the paths that need none."""
+"""Who may call, and as whom: the key check, and the paths that need none."""
 
 from __future__ import annotations
 
@@ -15,9 +15,13 @@ from lookup_server.wire import error_response
 PUBLIC = frozenset({"/", "/health", "/v1/health"})
 """Paths that answer without a key; everything else, known or not, needs one."""
 
+_TENANT = "lookup_server.tenant"
+
 
 class KeyCheck:
     """Lets calls through that carry one of the keys, before their body is read.
+
+    Each key is a tenant of its own, whose name is put into the scope.
 
     Args:
         app: what to protect.
@@ -29,20 +33,29 @@ class KeyCheck:
         self._digests = [_digest(key) for key in keys]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not self._digests or scope["path"] in PUBLIC or self._knows(scope):
+        if scope["type"] != "http" or not self._digests or scope["path"] in PUBLIC:
             await self._app(scope, receive, send)
+            return
+        if (tenant := self._tenant(scope)) is not None:
+            await self._app({**scope, _TENANT: tenant}, receive, send)
             return
         message = "The API key is missing or wrong; send it as 'Authorization: Bearer KEY'."
         headers = {"www-authenticate": "Bearer"}
         error = ApiError(401, message, "authentication_error", code="invalid_api_key", headers=headers)
         await error_response(error)(scope, receive, send)
 
-    def _knows(self, scope: Scope) -> bool:
+    def _tenant(self, scope: Scope) -> str | None:
+        """The caller's name, which does not tell the key; None if the key is wrong."""
         scheme, _, key = Headers(scope=scope).get("authorization", "").partition(" ")
         digest = _digest(key.strip())
         # Every key is compared, in full: how long it takes tells nothing.
         matches = [hmac.compare_digest(digest, other) for other in self._digests]
-        return scheme.lower() == "bearer" and any(matches)
+        return digest.hex() if scheme.lower() == "bearer" and any(matches) else None
+
+
+def tenant_of(scope: Scope) -> str:
+    """Whose call this is: one tenant for each key, and one for all where there are no keys."""
+    return str(scope.get(_TENANT, ""))
 
 
 def _digest(key: str) -> bytes:

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from lookup_server import sse
+from lookup_server.access import tenant_of
 from lookup_server.errors import from_exception
 from lookup_server.openai.replies import Reply
 from lookup_server.runner import Channel, Runner, Task
@@ -45,19 +46,19 @@ class Answering(Response):
         self._heartbeat = heartbeat
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        work = self._stream(send) if self._streams else self._whole(scope, receive, send)
+        work = self._stream(scope, send) if self._streams else self._whole(scope, receive, send)
         if not await _while_connected(receive, work):
             _log.info("the client of %s went away", scope["path"])
 
     async def _whole(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with self._opened() as (pieces, reply):
+        async with self._opened(scope) as (pieces, reply):
             async for index, piece in pieces:
                 for _ in reply.chunks(index, piece):
                     pass  # the reply keeps what it was told
         await Json(reply.whole())(scope, receive, send)
 
-    async def _stream(self, send: Send) -> None:
-        async with self._opened() as (pieces, reply):
+    async def _stream(self, scope: Scope, send: Send) -> None:
+        async with self._opened(scope) as (pieces, reply):
             headers = [(name.encode(), value.encode()) for name, value in sse.HEADERS.items()]
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             try:
@@ -68,10 +69,10 @@ class Answering(Response):
             await send(_body(b"", more=False))
 
     @asynccontextmanager
-    async def _opened(self) -> AsyncIterator[tuple[Channel, Reply]]:
+    async def _opened(self, scope: Scope) -> AsyncIterator[tuple[Channel, Reply]]:
         with self._runner.admit(self._count):
             tasks, reply = await self._runner.prepare(self._prepare)
-            async with self._runner.open(tasks) as pieces:
+            async with self._runner.open(tasks, tenant_of(scope)) as pieces:
                 yield pieces, reply
 
 

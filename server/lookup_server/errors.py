@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from lookup_spec.errors import ContextLengthError, InvalidRequestError, LookupSpecError
+from lookup_spec.errors import ContextLengthError, InvalidRequestError, LookupSpecError, OverloadedError
 
 _log = logging.getLogger(__name__)
 
@@ -88,6 +88,8 @@ def from_exception(error: Exception) -> ApiError:
             return ApiError(400, str(error), param=error.param, code="context_length_exceeded", details=numbers)
         case InvalidRequestError():
             return bad_request(str(error), error.param)
+        case OverloadedError():
+            return overloaded(error.requests)
         case LookupSpecError():
             return ApiError(500, str(error), "server_error")
     _log.error("a request failed", exc_info=error)

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from lookup_server.errors import bad_request, overloaded, shutting_down
 from lookup_spec.engine.session import Piece, Session
-from lookup_spec.params import SamplingParams
+from lookup_spec.params import Priority, SamplingParams
 from lookup_spec.pipeline.engine import Engine
 from lookup_spec.propose.prompt import Prompt
 
@@ -35,12 +35,14 @@ class Task:
         params: how to choose and when to stop.
         speculation: whether to draft.
         continuing: the answer goes on in the middle of the prompt's text.
+        priority: how urgent it is.
     """
 
     prompt: Prompt
     params: SamplingParams
     speculation: bool = True
     continuing: bool = False
+    priority: Priority = "interactive"
 
 
 class Channel:
@@ -154,20 +156,25 @@ class Runner:
         return await asyncio.get_running_loop().run_in_executor(self._preparers, work)
 
     @asynccontextmanager
-    async def open(self, tasks: Sequence[Task]) -> AsyncIterator[Channel]:
+    async def open(self, tasks: Sequence[Task], tenant: str = "") -> AsyncIterator[Channel]:
         """Starts answers; leaving the context stops those that still run, within a step.
+
+        Args:
+            tasks: the answers.
+            tenant: whose they are.
 
         Raises:
             InvalidRequestError: one can never be served.
+            OverloadedError: too many others wait.
         """
         channel = Channel(len(tasks))
         try:
-            await self.prepare(lambda: self._submit(tasks, channel))
+            await self.prepare(lambda: self._submit(tasks, tenant, channel))
             yield channel
         finally:
             channel.closed = True
 
-    def _submit(self, tasks: Sequence[Task], channel: Channel) -> None:
+    def _submit(self, tasks: Sequence[Task], tenant: str, channel: Channel) -> None:
         """Called by a preparing thread: taking in a long prompt takes its time."""
         for index, task in enumerate(tasks):
             if channel.closed:
@@ -176,7 +183,12 @@ class Runner:
                 self._entering += 1
             try:
                 session = self.engine.submit(
-                    task.prompt, task.params, speculation=task.speculation, continuing=task.continuing
+                    task.prompt,
+                    task.params,
+                    speculation=task.speculation,
+                    continuing=task.continuing,
+                    tenant=tenant,
+                    priority=task.priority,
                 )
             finally:
                 with self._changed:

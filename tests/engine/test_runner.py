@@ -11,6 +11,7 @@ from fakes.proposers import ScriptProposer, TreeProposer
 from fakes.scripted import ScriptedModel, recite
 
 from lookup_spec.engine.runner import Runner
+from lookup_spec.engine.scheduler import Limits
 from lookup_spec.engine.session import Session
 from lookup_spec.model.sampling import DistributionError
 from lookup_spec.params import SamplingParams
@@ -59,7 +60,7 @@ def finish(runner: Runner) -> None:
 def test_a_row_without_numbers_ends_its_own_session(width):
     """One session's NaN is its own error, after all that it had chosen; its neighbour goes on."""
     model = ScriptedModel(recite({FIRST: SCRIPT[:5], SECOND: SCRIPT}), 10)
-    runner = Runner(model, max_draft_tokens=width)
+    runner = Runner(model, Limits(max_draft_tokens=width))
     broken, healthy = new_session(model, FIRST), new_session(model, SECOND)
     runner.add(broken)
     runner.add(healthy)
@@ -96,7 +97,7 @@ class Breaking(ScriptProposer):
 def test_a_broken_proposer_ends_its_own_session(method, alone):
     """A proposer's bug concerns one session; the neighbour's answer is whole."""
     model = reciter()
-    runner = Runner(model, max_draft_tokens=2)
+    runner = Runner(model, Limits(max_draft_tokens=2))
     broken = new_session(model, FIRST, proposer=Breaking(method, after=6))
     healthy = new_session(model, SECOND)
     runner.add(broken)
@@ -113,7 +114,7 @@ def test_a_broken_proposer_ends_its_own_session(method, alone):
 def test_a_failing_pass_ends_those_that_took_part():
     """Sessions that waited outside the failing pass are served by the next ones."""
     model = reciter()
-    runner = Runner(model, max_draft_tokens=2, max_sessions=2)
+    runner = Runner(model, Limits(max_draft_tokens=2, max_sessions=2))
     sessions = [new_session(model, prompt) for prompt in (FIRST, SECOND, THIRD)]
     for session in sessions:
         runner.add(session)
@@ -138,7 +139,7 @@ def test_a_failing_pass_ends_those_that_took_part():
 def test_sessions_beyond_the_limit_wait_in_order():
     """At most ``max_sessions`` take part in a step; the longest waiting moves up when one leaves."""
     model = reciter()
-    runner = Runner(model, max_draft_tokens=0, max_sessions=2)
+    runner = Runner(model, Limits(max_draft_tokens=0, max_sessions=2))
     sessions = [new_session(model, FIRST, limit=limit) for limit in (3, 5, 2, 2)]
     for session in sessions:
         runner.add(session)
@@ -151,7 +152,7 @@ def test_sessions_beyond_the_limit_wait_in_order():
 def test_a_cancelled_session_leaves_before_the_next_step():
     """Cancelling keeps what was chosen, says so once, and gives the place to the next in line."""
     model = reciter()
-    runner = Runner(model, max_draft_tokens=1, max_sessions=1)
+    runner = Runner(model, Limits(max_draft_tokens=1, max_sessions=1))
     first, second = new_session(model, FIRST), new_session(model, SECOND)
     runner.add(first)
     runner.add(second)
@@ -170,7 +171,7 @@ def test_a_cancelled_session_leaves_before_the_next_step():
 def test_a_finished_session_is_never_run():
     """A request for no tokens is over before its first step, and its only piece says so."""
     model = reciter()
-    runner = Runner(model, max_draft_tokens=1)
+    runner = Runner(model, Limits(max_draft_tokens=1))
     session = new_session(model, FIRST, limit=0)
     runner.add(session)
     assert not runner.step()
@@ -185,7 +186,7 @@ def test_sessions_may_join_leave_and_break_at_any_step(seed):
     random, model = Random(seed), packed("gemma 3, alternating windows")
     prompts = [[random.randrange(2, VOCAB) for _ in range(random.choice((1, 13, 30)))] for _ in range(14)]
     truths = generate("gemma 3, alternating windows", prompts, max_new_tokens=12)
-    runner = Runner(model, max_draft_tokens=5, prefill_chunk=6, max_sessions=4)
+    runner = Runner(model, Limits(max_draft_tokens=5, prefill_chunk=6, max_sessions=4))
     waiting = [
         new_session(model, prompt, proposer=TreeProposer(truth, random, VOCAB, branching=0.3, right=0.7))
         for prompt, truth in zip(prompts, truths, strict=True)
@@ -208,7 +209,7 @@ def test_sessions_may_join_leave_and_break_at_any_step(seed):
 def test_one_long_prompt_does_not_hold_up_the_others():
     """While a prompt is taken in chunk by chunk, its neighbour gets a token at every step."""
     model = packed("llama")
-    runner = Runner(model, max_draft_tokens=0, prefill_chunk=4)
+    runner = Runner(model, Limits(max_draft_tokens=0, prefill_chunk=4))
     short = new_session(model, [5], proposer=NoProposer(), limit=30)
     runner.add(short)
     runner.step()
@@ -229,7 +230,7 @@ def test_passes_are_shared():
     calls = []
     forward = model.forward
     model.forward = lambda batch: calls.append(len(batch)) or forward(batch)
-    runner = Runner(model, max_draft_tokens=3)
+    runner = Runner(model, Limits(max_draft_tokens=3))
     for prompt in (FIRST, SECOND, THIRD):
         runner.add(new_session(model, prompt))
     finish(runner)
@@ -240,7 +241,7 @@ def test_stats_count_drafts_by_source():
     """Drafted, accepted and delivered tokens and passes are counted as they happened."""
     model = reciter()
     session = new_session(model, FIRST, proposer=ScriptProposer((*SCRIPT[:4], 0, 0)), limit=6)
-    runner = Runner(model, max_draft_tokens=8)
+    runner = Runner(model, Limits(max_draft_tokens=8))
     runner.add(session)
     finish(runner)
     stats = session.stats()

@@ -6,6 +6,7 @@ from typing import Any
 
 from fakes.scripted import ScriptedModel, recite
 from lookup_spec.engine.runner import Runner
+from lookup_spec.engine.scheduler import Limits
 from lookup_spec.engine.session import Session
 from lookup_spec.model.load import LoadedModel
 from lookup_spec.params import SamplingParams
@@ -28,7 +29,7 @@ class Scribe(Engine):
         self._script = self.template.encode_data(answer) + (tuple(loaded.eos_ids) if ended else ())
         model: Any = ScriptedModel(recite(self._scripts), len(loaded.tokenizer))
         self._model = model
-        self._runner = Runner(model, max_draft_tokens=16)
+        self._runner = Runner(model, Limits(max_draft_tokens=16))
 
     @property
     def prompts(self) -> list[tuple[int, ...]]:

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lookup_spec.model.cache import KVCache
+from lookup_spec.model.cache import KVCache, KVRows
 
 LAYERS, HEADS, KEY_DIM, VALUE_DIM = 2, 2, 3, 4
 
@@ -71,6 +71,77 @@ def test_only_ascending_rows_of_the_last_step_can_be_kept(path):
     with pytest.raises(ValueError, match="ascending rows among the 3 written"):
         cache.commit(path)
     assert cache.length == 0
+
+
+def committed(count: int, first: int = 0) -> KVCache:
+    cache = KVCache(200)
+    for layer in range(LAYERS):
+        cache.write(layer, *rows_of(first, count, layer))
+    cache.commit(range(count))
+    return cache
+
+
+def marks_of(rows: KVRows, layer: int) -> list[int]:
+    keys, values = rows.layers[layer]
+    assert keys.shape == (HEADS, rows.length, KEY_DIM)
+    assert torch.equal(values[0, :, 0], -keys[0, :, 0])
+    return [int(mark - 1e5 * layer) for mark in keys[0, :, 0]]
+
+
+@given(st.integers(0, 70), st.integers(0, 70), st.integers(0, 70), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_rows_move_from_cache_to_cache(start, end, tail, detached):
+    """Whether lent or given away, what is appended is what was taken, and own rows go on behind it."""
+    start, end = sorted((start, end))
+    source = committed(70)
+    rows = source.detach(start, end) if detached else source.rows(start, end)
+    half = (end - start) // 2
+    cache = KVCache()
+    cache.append(rows.part(0, half))
+    cache.append(rows.part(half, end - start).clone())
+    assert cache.length == end - start
+    for layer in range(LAYERS):
+        cache.write(layer, *rows_of(500, tail, layer))
+    cache.commit(range(tail))
+    for layer in range(LAYERS):
+        expected = [*range(start, end), *range(500, 500 + tail)]
+        assert marks_of(cache.rows(0, cache.length), layer) == expected if expected else cache.length == 0
+    assert source.length == (0 if detached else 70)
+
+
+def test_what_is_given_away_takes_no_more_memory_than_it_holds():
+    """A cache has nothing left of it."""
+    cache = committed(70)
+    rows = cache.detach(10, 30)
+    sizes = [tensor.untyped_storage().nbytes() for pair in rows.layers.values() for tensor in pair]
+    assert sum(sizes) == LAYERS * HEADS * (KEY_DIM + VALUE_DIM) * 20 * 4
+    assert (cache.nbytes, cache.capacity, cache.length) == (0, 0, 0)
+
+
+def test_reserved_room_is_taken_when_it_is_needed_and_lasts():
+    """Up to what was reserved a cache grows once, and never beyond it."""
+    cache = KVCache()
+    cache.reserve(100)
+    assert (cache.capacity, cache.nbytes) == (128, 0)
+    sizes = set()
+    for mark in range(128):
+        for layer in range(LAYERS):
+            cache.write(layer, *rows_of(mark, 1, layer))
+        cache.commit([0])
+        sizes.add(cache.nbytes)
+    assert sizes == {LAYERS * HEADS * (KEY_DIM + VALUE_DIM) * 128 * 4}
+    cache.reserve(10)
+    assert cache.capacity == 128
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, 4), (-1, 2), (2, 1)])
+def test_rows_that_are_not_there_cannot_be_taken(start, end):
+    """A refusal changes nothing."""
+    cache = committed(3)
+    for take in (cache.rows, cache.detach):
+        with pytest.raises(ValueError, match="a cache of 3 tokens has no rows"):
+            take(start, end)
+    assert cache.length == 3
 
 
 def test_rows_are_kept_at_most_once():

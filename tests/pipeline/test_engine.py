@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from lookup_spec import InvalidRequestError, SamplingParams
+from lookup_spec import ContextLengthError, InvalidRequestError, Load, ModelError, SamplingParams
+from lookup_spec.model.forward import PackedModel, Rows
 from lookup_spec.params import Sampling
 from lookup_spec.pipeline.engine import Engine
+from lookup_spec.pipeline.result import collect
+from lookup_spec.propose.prompt import Prompt
 from tests.server.tiny_service import tiny_model
 
 PROMPT = "def add(a, b):\n    return a + b\n\n\ndef add(a, b):\n"
@@ -82,6 +85,73 @@ def test_closing_a_stream_stops_the_work(engine: Engine) -> None:
 def test_no_tokens_wanted_means_no_forward(engine: Engine) -> None:
     result = engine.generate(PROMPT, max_tokens=0)
     assert (result.text, result.finish_reason, result.stats.forward_passes) == ("", "length", 0)
+
+
+def prompt_of(engine: Engine, number: int, size: int = 300) -> tuple[int, ...]:
+    """A prompt that no other test has asked."""
+    return engine.encode(f"# {number}\n" + PROMPT * 50)[:size]
+
+
+def test_a_prompt_that_begins_like_an_earlier_one_computes_only_the_rest(engine: Engine) -> None:
+    """The answer is that of an engine that has seen nothing."""
+    first, second = (prompt_of(engine, 1) + engine.encode(f"# {ending}\n") for ending in "ab")
+    engine.generate(first, max_tokens=20)
+    again = engine.generate(second, max_tokens=20)
+    assert again.stats.cached_tokens >= 300
+    assert again.token_ids == Engine(tiny_model()).generate(second, max_tokens=20).token_ids
+
+
+def test_a_warmed_prompt_is_there_when_it_is_asked(engine: Engine) -> None:
+    """All of it but the last token, which decides about the answer."""
+    prompt = prompt_of(engine, 2)
+    assert engine.warm(prompt).prompt_tokens == 300
+    assert engine.generate(prompt, max_tokens=5).stats.cached_tokens == 299
+
+
+def test_what_one_tenant_warms_is_cold_for_another(engine: Engine) -> None:
+    prompt = prompt_of(engine, 3)
+    engine.warm(prompt, tenant="one")
+    cached = {}
+    for tenant in ("one", "other"):
+        session = engine.submit(Prompt(prompt), SamplingParams(max_tokens=1), tenant=tenant)
+        cached[tenant] = collect(engine.follow(session)).stats.cached_tokens
+    assert cached == {"one": 299, "other": 0}
+
+
+def test_nothing_is_kept_if_nothing_is_to_be_kept() -> None:
+    engine = Engine(tiny_model(), prefix_cache_bytes=0)
+    assert [engine.generate(PROMPT, max_tokens=5).stats.cached_tokens for _ in range(2)] == [0, 0]
+    assert engine.load == Load()
+
+
+def test_a_small_memory_shortens_the_context() -> None:
+    """What cannot be held is refused, in words that say how much can."""
+    model = tiny_model()
+    size = PackedModel(model.model).token_bytes
+    engine = Engine(model, kv_cache_bytes=300 * size)
+    assert engine.context_length == 256
+    with pytest.raises(ContextLengthError, match="256"):
+        engine.generate(prompt_of(engine, 4), max_tokens=1)
+    result = engine.generate(prompt_of(engine, 4, 200), ignore_eos=True)
+    assert (result.stats.completion_tokens, result.finish_reason) == (56, "length")
+    with pytest.raises(ModelError, match=f"give at least {64 * size}"):
+        Engine(model, kv_cache_bytes=63 * size)
+
+
+def test_the_memory_of_keys_and_values_is_what_it_is_said_to_be() -> None:
+    """Bytes per token, counted on a cache of many."""
+    model = PackedModel(tiny_model().model)
+    cache = model.new_cache(640)
+    model.forward([Rows(cache, [1] * 600, range(-1, 599), 600)])
+    assert cache.nbytes == 640 * model.token_bytes
+
+
+def test_closing_a_stream_frees_its_memory_at_once(engine: Engine) -> None:
+    stream = engine.stream(PROMPT, max_tokens=100, ignore_eos=True)
+    next(stream)
+    assert engine.load.running_tokens > 0
+    stream.close()  # type: ignore[attr-defined]  # an iterator to callers, a generator in fact
+    assert (engine.load.running, engine.load.running_tokens) == (0, 0)
 
 
 @pytest.mark.parametrize("prompt", ["", []], ids=["text", "ids"])

@@ -67,7 +67,6 @@ class ChatReply(Reply):
         usage = super()._usage()
         return {
             **usage,
-            "prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 0},
             "completion_tokens_details": {
                 "reasoning_tokens": 0,
                 "audio_tokens": 0,
@@ -99,7 +98,7 @@ def chat_tasks(body: ChatRequest, engine: Engine, head: Head, temperature: float
     options = {**body.sampling(temperature), "max_tokens": body.limit, "logprobs": logprobs}
     speculation = body.speculation is not False
     tasks = [
-        Task(told.prompt, engine.sampling(**options, seed=seed), speculation, continuing)
+        Task(told.prompt, engine.sampling(**options, seed=seed), speculation, continuing, body.priority)
         for seed in seeded(body.seed, body.choices)
     ]
     return tasks, ChatReply(head, engine, body, told, continuing)

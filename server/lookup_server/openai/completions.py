@@ -97,7 +97,7 @@ def completion_tasks(
     }
     speculation = body.speculation is not False
     tasks = [
-        Task(told.prompt, engine.sampling(**options, seed=seed), speculation, continuing=True)
+        Task(told.prompt, engine.sampling(**options, seed=seed), speculation, True, body.priority)
         for told in prompts
         for seed in seeded(body.seed, body.choices)
     ]

@@ -155,11 +155,13 @@ class Reply(ABC):
     def _usage(self) -> Json:
         """Token counts: delivered tokens only; a prompt counts once, however many answers it gets."""
         prompt = sum(answer.stats.prompt_tokens for answer in self._answers[:: self._choices])
+        cached = sum(answer.stats.cached_tokens for answer in self._answers[:: self._choices])
         completion = sum(answer.stats.completion_tokens for answer in self._answers)
         usage: Json = {
             "prompt_tokens": prompt,
             "completion_tokens": completion,
             "total_tokens": prompt + completion,
+            "prompt_tokens_details": {"cached_tokens": cached, "audio_tokens": 0},
         }
         if self._sent or any(self._predicted):
             usage["completion_tokens_details"] = self._prediction()

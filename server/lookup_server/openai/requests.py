@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
 from lookup_server.errors import RefusedFieldError
+from lookup_spec.params import Priority
 
 MAX_CHOICES = 128
 _AS_THEY_ARE = (
@@ -73,11 +74,12 @@ class SamplingFields(_Body):
     bad_words: list[str] | None = None
     speculation: bool | None = None
 
+    service_tier: str | None = None
+
     # These cannot change an answer.
     user: str | None = None
     metadata: JsonValue | None = None
     store: bool | None = None
-    service_tier: str | None = None
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
     prompt_cache_retention: str | None = None
@@ -100,6 +102,11 @@ class SamplingFields(_Body):
     def choices(self) -> int:
         """How many answers each prompt gets."""
         return self.n or 1
+
+    @property
+    def priority(self) -> Priority:
+        """OpenAI's flex tier is for work that nobody waits for; all others are interactive."""
+        return "batch" if self.service_tier == "flex" else "interactive"
 
     def sampling(self, temperature: float) -> dict[str, Any]:
         """Arguments for :meth:`lookup_spec.Engine.sampling`, as far as both APIs share them.
