@@ -7,6 +7,7 @@ the prefix of it that maximizes expected tokens over expected seconds is checked
 
 from __future__ import annotations
 
+import math
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,8 +28,9 @@ _REPEATS = 2
 _CONTEXT = 1024  # tokens, for what looking back costs
 _LOOKING = 16  # rows that look back then
 _LEARNING = 0.1  # how far one step moves the curve towards what it took
+_SPREAD = 0.5  # how far the widths move with it that were not tried: what slows one down mostly slows down all
 _FREE = 1e-12  # seconds; less is nothing
-_OUTLIER = 4.0  # a step this many times off was disturbed by something else
+_OUTLIER = 4.0  # a step that takes so many times as long was disturbed by something else
 
 
 class Target(Protocol):
@@ -83,18 +85,21 @@ class CostCurve:
     def measure(cls, model: Target, context_length: int) -> CostCurve:
         """Times a few passes, the best of two at each width, and some with a context of repeated tokens.
 
+        In turn, so that a disturbance does not hit one width alone.
+
         Args:
             model: whose passes.
             context_length: most tokens it can hold.
         """
         seconds: dict[int, float] = {}
         started = time.perf_counter()
-        for width in (*_WIDTHS, *_WIDE):
-            if width in _WIDE:
-                expected = max(seconds.values()) * width / max(seconds) * _REPEATS
-                if time.perf_counter() - started + expected > _SECONDS:
-                    break
-            seconds[width] = _timed(model, model.new_cache(width), width)
+        for width in _WIDTHS * _REPEATS:
+            seconds[width] = min(_time(model, model.new_cache(width), width), seconds.get(width, math.inf))
+        for width in _WIDE:
+            expected = max(seconds.values()) * width / max(seconds)
+            if time.perf_counter() - started + expected > _SECONDS:
+                break
+            seconds[width] = _time(model, model.new_cache(width), width)
         block = model.new_cache(BLOCK)
         model.forward([Rows(block, [0] * BLOCK, [-1] * BLOCK, BLOCK)])
         block.commit(range(BLOCK))
@@ -104,7 +109,7 @@ class CostCurve:
         cache = model.new_cache(blocks * BLOCK + _LOOKING)
         for _ in range(blocks):
             cache.append(block.rows(0, BLOCK))
-        longer = _timed(model, cache, _LOOKING) - seconds[_LOOKING]
+        longer = min(_time(model, cache, _LOOKING) for _ in range(_REPEATS)) - seconds[_LOOKING]
         return cls(seconds, max(longer, 0.0) / (_LOOKING * cache.length))
 
     def seconds(self, rows: int, pairs: int = 0) -> float:
@@ -114,9 +119,9 @@ class CostCurve:
             rows: how many.
             pairs: the sum of the lengths of their contexts.
         """
-        left = min(max(bisect_left(self._widths, rows) - 1, 0), len(self._widths) - 2)
-        share = (rows - self._widths[left]) / (self._widths[left + 1] - self._widths[left])
-        return self._seconds[left] + share * (self._seconds[left + 1] - self._seconds[left]) + pairs * self._per_pair
+        left, share = self._between(rows)
+        rise = self._seconds[left + 1] - self._seconds[left]
+        return self._seconds[left] + share * rise + pairs * self._per_pair
 
     def rows_within(self, seconds: float, most: int) -> int:
         """As many rows, up to ``most``, as a pass without context computes in a time."""
@@ -133,14 +138,22 @@ class CostCurve:
         Prompt tokens must not be among its rows: they need no logits, and so cost less.
         """
         expected = self.seconds(rows, pairs)
-        ratio = seconds / expected
-        if not 1 / _OUTLIER < ratio < _OUTLIER or rows > self._widths[-1] * 2:
+        miss = seconds / expected - 1
+        if miss + 1 > _OUTLIER or rows > self._widths[-1] * 2:
             return
-        looking = pairs * self._per_pair / expected
-        nearest = min(range(len(self._widths)), key=lambda n: abs(self._widths[n] - rows))
-        self._seconds[nearest] *= 1 + _LEARNING * (1 - looking) * (ratio - 1)
-        self._per_pair *= 1 + _LEARNING * looking * (ratio - 1)
+        # Each part of the expectation moves by how much it had to do with it.
+        left, share = self._between(rows)
+        parts = {left: (1 - share) * self._seconds[left], left + 1: share * self._seconds[left + 1]}
+        for n in range(len(self._seconds)):
+            part = max(parts.get(n, 0.0) / expected, _SPREAD * (1 - pairs * self._per_pair / expected))
+            self._seconds[n] *= 1 + _LEARNING * part * miss
+        self._per_pair *= 1 + _LEARNING * (pairs * self._per_pair / expected) * miss
         self._straighten()
+
+    def _between(self, rows: int) -> tuple[int, float]:
+        """The known width to the left, and how far from it to the next one."""
+        left = min(max(bisect_left(self._widths, rows) - 1, 0), len(self._widths) - 2)
+        return left, (rows - self._widths[left]) / (self._widths[left + 1] - self._widths[left])
 
     def _straighten(self) -> None:
         for before, after in pairwise(range(len(self._seconds))):
@@ -182,12 +195,9 @@ def _ordered(curve: CostCurve, n: int, wish: Wish, drafts: Sequence[float]) -> I
     return ((-probability / cost, probability, n) for probability in drafts[wish.least :])
 
 
-def _timed(model: Target, cache: KVCache, width: int) -> float:
-    """The best of a few passes over rows that all follow the cache directly."""
-    return min(_time(model, Rows(cache, [0] * width, [-1] * width, 0)) for _ in range(_REPEATS))
-
-
-def _time(model: Target, rows: Rows) -> float:
+def _time(model: Target, cache: KVCache, width: int) -> float:
+    """What a pass takes over rows that all follow the cache directly."""
+    rows = Rows(cache, [0] * width, [-1] * width, 0)
     started = time.perf_counter()
     [logits] = model.forward([rows])
     logits.max().item()  # waits for the device

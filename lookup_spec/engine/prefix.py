@@ -120,12 +120,11 @@ class PrefixCache:
         """The first ``length`` tokens of a node as a node of its own, which is the node itself if it has no more."""
         if length == len(node.ids):
             return node
-        upper = _Node(node.key, node.ids[:length], node.rows.part(0, length).clone(), node.parent)
+        head, tail = node.rows.part(0, length).clone(), node.rows.part(length, len(node.ids)).clone()
+        upper = _Node(node.key, node.ids[:length], head, node.parent)
         self._children(node.parent)[upper.key] = upper
         node.key = (node.key[0], int(node.ids[length]))
-        node.rows = node.rows.part(length, len(node.ids)).clone()
-        node.ids = node.ids[length:]
-        node.parent = upper
+        node.ids, node.rows, node.parent = node.ids[length:], tail, upper
         upper.children[node.key] = node
         self._recent[upper] = None
         return upper

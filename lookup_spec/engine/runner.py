@@ -36,7 +36,7 @@ class Runner:
     @property
     def load(self) -> Load:
         """What is going on."""
-        return self._scheduler.load()
+        return self._scheduler.load
 
     def add(self, session: Session, *, tenant: str = "", priority: Priority = "interactive") -> None:
         """Lets a session take part as soon as there is room for it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from lookup_spec.errors import InvalidRequestError, OverloadedError
 from lookup_spec.model.cache import KVCache, in_blocks
 from lookup_spec.params import Priority
 from lookup_spec.stats import Load
+
+_log = logging.getLogger(__name__)
 
 _URGENCY: dict[str, int] = {name: place for place, name in enumerate(get_args(Priority))}
 _WORTH_WAITING = 32  # tokens: rather copied in the next steps than computed twice in this one
@@ -106,6 +109,7 @@ class Scheduler:
         entries = sorted([*self._running, *self._waiting], key=lambda entry: entry.number)
         return tuple(entry.session for entry in entries if not entry.session.finished)
 
+    @property
     def load(self) -> Load:
         """What is going on."""
         return Load(
@@ -262,10 +266,14 @@ class Scheduler:
         self._preempted += 1
 
     def _release(self, entry: _Entry, *, keep: bool) -> None:
-        if keep:
-            length = entry.cache.length
-            self._prefixes.put(entry.tenant, as_ids(entry.session.tokens[:length]), entry.cache)
-        entry.cache.clear()
+        tokens = as_ids(entry.session.tokens[: entry.cache.length])
+        try:
+            if keep:
+                self._prefixes.put(entry.tenant, tokens, entry.cache)
+        except Exception:  # the device cannot hold what it promised; nobody needs to suffer for what is only kept
+            _log.warning("the keys and values of %d tokens could not be kept", len(tokens), exc_info=True)
+        finally:
+            entry.cache.clear()
 
     def _reserve(self, entry: _Entry, capacity: int) -> None:
         entry.cache.reserve(capacity)

@@ -210,16 +210,20 @@ def test_tenants_never_meet(asked):
         assert [found for found in together if found[0] == tenant] == cached(tenant)
 
 
-def test_tenants_do_not_share_while_they_run():
-    """Neither waits for the other's prompt, nor copies it."""
-    model = Watched()
-    runner = Runner(model, Limits(kept_tokens=10_000))
-    sessions = [session_for(model, DOCUMENT, limit=1) for _ in range(2)]
-    for session, tenant in zip(sessions, "ab", strict=True):
-        runner.add(session, tenant=tenant)
-    assert len(runner.step()) == 2
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_tenants_do_not_share_while_they_run(steps):
+    """Neither waits for the other's prompt, nor copies it, at whatever time they come."""
+    model = Watched(endless)
+    runner = Runner(model, Limits(prefill_chunk=100, kept_tokens=10_000))
+    sessions = {tenant: session_for(model, DOCUMENT, limit=9) for tenant in "ab"}
+    runner.add(sessions["a"], tenant="a")
+    for _ in range(steps):
+        runner.step()
+    runner.add(sessions["b"], tenant="b")
+    runner.step()
+    assert runner.load.running == 2
     finish(runner)
-    assert [session.stats().cached_tokens for session in sessions] == [0, 0]
+    assert [session.stats().cached_tokens for session in sessions.values()] == [0, 0]
 
 
 def test_memory_goes_to_the_first_in_line():
