@@ -90,6 +90,11 @@ class Base:
         detour = None if self._changes is None else self._changes.at(place)
         return [] if self._changes is None or detour is None else self._changes.guesses(detour)
 
+    @property
+    def changing(self) -> bool:
+        """Whether any change of the text is known."""
+        return self._changes is not None and self._changes.known
+
     def changed(self, guess: Guess) -> list[Guess]:
         """A guess, and, where the base may change, the same with the change."""
         if guess.text is not self.ids or self._changes is None:

@@ -126,6 +126,11 @@ class Changes:
         if gone:
             self._marked.clear()
 
+    @property
+    def known(self) -> bool:
+        """Whether there are any."""
+        return bool(self._changes)
+
     def next_fork(self, start: int, stop: int) -> int:
         """The first place in ``range(start, stop)`` where a detour begins, or ``NEVER``."""
         if not self._changes:

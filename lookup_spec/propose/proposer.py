@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, chain
 
 from lookup_spec.propose.base import Base
@@ -102,15 +102,19 @@ class LookupProposer:
 
     def _guesses(self) -> list[Ranked]:
         if self._ranked is None:
-            best: dict[int, tuple[float, Guess]] = {}
-            for guess in self._all_guesses():
-                probability = self._hazards.first(guess)
-                token = guess.text[guess.place]
-                rival = best.get(token)
-                if rival is None or rival[0] < probability:
-                    best[token] = (probability, guess)
-            self._ranked = rank(best.values(), self._hazards)
+            self._ranked = rank(self._best(self._all_guesses()), self._hazards)
         return self._ranked
+
+    def _best(self, guesses: Iterable[Guess]) -> Iterable[tuple[float, Guess]]:
+        """The likeliest guess of each token, with its probability."""
+        best: dict[int, tuple[float, Guess]] = {}
+        for guess in guesses:
+            probability = self._hazards.first(guess)
+            token = guess.text[guess.place]
+            rival = best.get(token)
+            if rival is None or rival[0] < probability:
+                best[token] = (probability, guess)
+        return best.values()
 
     def _all_guesses(self) -> list[Guess]:
         if len(self._text) == self._start:
@@ -122,7 +126,14 @@ class LookupProposer:
             return guesses
         taken = {guess.place for guess in guesses if guess.text is base.ids}
         found = guesses + self._index.guesses(taken)
-        return [way for guess in found for way in base.changed(guess)]
+        if not base.changing:
+            return found
+        # Seeing whether the base changes at a place takes a while, so only where it matters.
+        return [
+            way
+            for probability, guess in self._best(found)
+            for way in (base.changed(guess) if probability >= self._floor else [guess])
+        ]
 
     def _count_first(self, token: int) -> Guess | None:
         """Counts which guesses were right; gives the one that was."""
