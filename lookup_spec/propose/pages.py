@@ -12,6 +12,9 @@ from lookup_spec.propose.retokenizer import Retokenizer
 PAGE = 256
 """Tokens on a page, more or less: pages end with lines."""
 
+_LINE = 16
+"""Tokens in a line, usually."""
+
 
 class Page(NamedTuple):
     """Some lines.
@@ -76,5 +79,9 @@ class Pages:
         if number == 0 or first >= self._high:
             return min(first, self._high)
         last = min(first + PAGE, self._high)
-        pieces = self._pieces(self._ids[first - 1 : last - 1])
-        return next((first + k for k, piece in enumerate(pieces) if piece.endswith("\n")), last)
+        for start in range(first, last, _LINE):
+            pieces = self._pieces(self._ids[start - 1 : min(start + _LINE, last) - 1])
+            for place, piece in enumerate(pieces, start):
+                if piece.endswith("\n"):
+                    return place
+        return last

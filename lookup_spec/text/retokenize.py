@@ -23,10 +23,11 @@ class TokenizerRetokenizer:
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The text of each token; a token that holds part of a character has a replacement character."""
         known = self._pieces
-        for token in ids:
-            if token not in known:
-                known[token] = self._piece(token)
-        return [known[token] for token in ids]
+        try:
+            return [known[token] for token in ids]
+        except KeyError:
+            known.update((token, self._piece(token)) for token in ids if token not in known)
+            return [known[token] for token in ids]
 
     def encode(self, text: str) -> list[int]:
         """The tokens of a text without any that mark a beginning or an end."""
