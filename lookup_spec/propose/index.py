@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from lookup_spec.propose.base import Base
 from lookup_spec.propose.guess import Guess, Kind, matched
 from lookup_spec.propose.segment import Match, Segment
-from lookup_spec.propose.tail import Tail, first
+from lookup_spec.propose.tail import Tail
 
 _BEFORE, _AFTER = 2, 10
 _BEHIND_ANCHOR = 2
@@ -16,6 +16,7 @@ _MANY = 16
 _ELSEWHERE = 6
 _MANY_ELSEWHERE = 16
 _ANSWER = 8
+_LOOKED_BACK = 32
 _ENOUGH = 10
 _SHARES = (0.1, 0.2, 0.35, 0.5, 0.75, 0.999)
 
@@ -95,7 +96,8 @@ class Index:
 
     def _in_answer(self, levels: defaultdict[int, _Places]) -> None:
         known, tail, kind = self._known, self._tail, Kind.ANSWER
-        for place in dict.fromkeys((*first(tail.pair_places(), _ANSWER), *first(tail.places(), _ANSWER))):
+        places = tail.places(_LOOKED_BACK)
+        for place in dict.fromkeys((*tail.of_pair(places)[:_ANSWER], *places[:_ANSWER])):
             place += self._answer_start  # noqa: PLW2901 - the same place, in the whole text
             levels[matched(known, known, place)].append((kind, known, place))
 

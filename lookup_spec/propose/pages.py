@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from lookup_spec.propose.retokenizer import Retokenizer
 
-PAGE = 256
+PAGE = 128
 """Tokens on a page, more or less: pages end with lines."""
 
 _LINE = 16

@@ -24,6 +24,7 @@ DEFAULT_FLOOR = 0.0155
 
 _SURE = 32
 _FAR_MATCH = 5
+_LIKELY = 0.2
 _LONGEST_MESSAGE = 512
 
 
@@ -132,7 +133,7 @@ class LookupProposer:
         return [
             way
             for probability, guess in self._best(found)
-            for way in (base.changed(guess) if probability >= self._floor else [guess])
+            for way in (base.changed(guess) if probability >= _LIKELY else [guess])
         ]
 
     def _count_first(self, token: int) -> Guess | None:
