@@ -82,8 +82,8 @@ def grow(
     # tree, the parent.
     heap = [(-item.probability, number, 0, 0) for number, item in enumerate(worth)]
     heapify(heap)
-    room = limit
-    while heap and room > 0:
+    node = 1
+    while heap and node <= limit:
         negative, number, start, parent = heap[0]
         probability = -negative
         if probability < floor:
@@ -91,20 +91,19 @@ def grow(
         # The chain runs on until another one is likelier.
         stop = max(floor, -min(heap[1:3])[0]) if len(heap) > 1 else floor
         guess, rates, before = chains[number]
-        coming, fork = runs.get(number) or runs.setdefault(number, base.ahead(guess, room))
-        place, last = start, min(len(coming), start + room)
+        coming, fork = runs.get(number) or runs.setdefault(number, base.ahead(guess, limit + 1 - node))
+        place, last = start, min(len(coming), start + limit + 1 - node)
         depth = before + start
+        source = _SOURCES[guess.kind]
         while place < last and probability >= stop:
             probabilities.append(probability)
+            tokens.append(coming[place])
+            parents.append(parent)
+            sources.append(source)
+            parent, node = node, node + 1
             place += 1
             depth += 1
             probability *= rates[DEPTH_BUCKETS[depth if depth < _LAST_DEPTH else _LAST_DEPTH]]
-        node, count = len(tokens), place - start
-        tokens += coming[start:place]
-        parents += (parent, *range(node, node + count - 1))
-        sources += [_SOURCES[guess.kind]] * count
-        parent = node + count - 1
-        room -= count
         if place < len(coming):
             heapreplace(heap, (-probability, number, place, parent))
             continue

@@ -12,12 +12,12 @@ from lookup_spec.propose.tail import Tail
 
 _BEFORE, _AFTER = 2, 10
 _BEHIND_ANCHOR = 2
-_MANY = 16
+_MANY = 12
 _ELSEWHERE = 6
 _MANY_ELSEWHERE = 16
-_ANSWER = 8
+_ANSWER = 5
 _LOOKED_BACK = 32
-_ENOUGH = 10
+_ENOUGH = 7
 _SHARES = (0.1, 0.2, 0.35, 0.5, 0.75, 0.999)
 
 _Places = list[tuple[Kind, Sequence[int], int]]
@@ -67,11 +67,11 @@ class Index:
         found = 0
         for number, match in enumerate(self._base_segment.matches(known)):
             places = [place for place in _near(match, pivots) if place < end and place not in taken]
-            if number:
-                levels[match.length] += [(kind, ids, place) for kind, place in base.kinds(places)]
-            else:
+            if number == 0 and match.may_extend:
                 for kind, place in base.kinds(places):
                     levels[matched(known, ids, place)].append((kind, ids, place))
+            else:
+                levels[match.length] += [(kind, ids, place) for kind, place in base.kinds(places)]
             found += len(places)
             if found >= _MANY:
                 break

@@ -26,6 +26,12 @@ class Match(NamedTuple):
     start: int
     end: int
 
+    @property
+    def may_extend(self) -> bool:
+        """Whether more tokens may agree than the n-gram tells, if it is the longest that a text ends with: no longer
+        ones are indexed."""
+        return self.length == MAX_NGRAM or self.end - self.start == 1
+
     def around(self, pivot: int, before: int, after: int) -> array[int]:
         """At most ``before`` positions below ``pivot`` and ``after`` from it on, those nearest to it."""
         middle = bisect_left(self.positions, pivot, self.start, self.end)
