@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from operator import attrgetter
@@ -29,6 +30,10 @@ def stretches(page: Page, edits: Sequence[Edit]) -> list[tuple[int, int, list[Ed
     last = len(edges) - 1
     for edit in edits:
         start, end = page.token(edit.start), page.token(max(edit.start, edit.end - 1)) + 1
+        inside: list[Edit] = []
+        if found and start < found[-1][1]:
+            start, before, inside = found.pop()
+            end = max(end, before)
         while start > 0 and not _splits(text, edges[start]):
             start -= 1
         if start == last:
@@ -37,11 +42,8 @@ def stretches(page: Page, edits: Sequence[Edit]) -> list[tuple[int, int, list[Ed
             _splits(text, edges[end]) and _whole(text[edges[end - 1] : edges[end]]) and edit.end < edges[end]
         ):
             end += 1
-        if found and start < found[-1][1]:
-            first, before, others = found[-1]
-            found[-1] = (first, max(before, end), [*others, edit])
-        else:
-            found.append((start, end, [edit]))
+        inside.append(edit)
+        found.append((start, end, inside))
     return found
 
 
@@ -96,7 +98,11 @@ def detours(
             if further is None:
                 return found
             i_end, j_end = further[1]  # noqa: PLW2901 - and the next one
-        reasons = [edit for edit in edits if _within(edit, first, low + edges[i_end])]
+        last = low + edges[i_end]
+        near = edits[
+            bisect_left(edits, first, key=attrgetter("end")) : bisect_right(edits, last, key=attrgetter("start"))
+        ]
+        reasons = [edit for edit in near if _within(edit, first, last)]
         if not reasons:
             return []
         edit = max(reasons, key=attrgetter("reach"))
