@@ -4,21 +4,47 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from lookup_server import sse
 from lookup_server.access import tenant_of
-from lookup_server.errors import from_exception
-from lookup_server.openai.replies import Reply
 from lookup_server.runner import Channel, Runner, Task
 from lookup_server.wire import Json
+from lookup_spec.engine.session import Piece
 
 _log = logging.getLogger(__name__)
+
+
+class Reply(Protocol):
+    """Puts a request's answers into the form of some API. It is told every piece once, in order.
+
+    Attributes:
+        done: what ends a complete stream.
+    """
+
+    @property
+    def done(self) -> bytes: ...
+
+    def opening(self) -> Iterator[dict[str, Any]]:
+        """Events before the first piece."""
+
+    def chunks(self, index: int, piece: Piece) -> Iterator[dict[str, Any]]:
+        """The events that a piece of an answer brings."""
+
+    def closing(self) -> Iterator[dict[str, Any]]:
+        """Events after the last piece."""
+
+    def breaking(self, error: Exception) -> Iterator[dict[str, Any]]:
+        """Events instead of the rest, if something goes wrong."""
+
+    def whole(self) -> dict[str, Any]:
+        """Everything in one, once all pieces were told."""
+
 
 Prepare: TypeAlias = Callable[[], tuple[Sequence[Task], Reply]]
 
@@ -65,7 +91,7 @@ class Answering(Response):
                 async for data in sse.with_heartbeats(_events(pieces, reply), self._heartbeat):
                     await send(_body(data))
             except Exception as error:  # the status is sent; the stream itself has to tell
-                await send(_body(sse.event(from_exception(error).body())))
+                await send(_body(b"".join(map(sse.event, reply.breaking(error)))))
             await send(_body(b"", more=False))
 
     @asynccontextmanager
@@ -84,7 +110,8 @@ async def _events(pieces: Channel, reply: Reply) -> AsyncIterator[bytes]:
             yield sse.event(chunk)
     for chunk in reply.closing():
         yield sse.event(chunk)
-    yield sse.DONE
+    if reply.done:
+        yield reply.done
 
 
 def _body(data: bytes, *, more: bool = True) -> Message:

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from starlette.requests import ClientDisconnect, Request
 
 from lookup_server.errors import ApiError, from_validation
 from lookup_server.settings import Settings
+
+
+class Body(BaseModel):
+    """A JSON object of which every field is known. A field that is missing or null has its default."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_default(cls, body: Any) -> Any:
+        return {name: value for name, value in body.items() if value is not None} if isinstance(body, dict) else body
+
 
 T = TypeVar("T", bound=BaseModel)
 

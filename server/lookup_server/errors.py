@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, NoReturn
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -60,6 +60,11 @@ class RefusedFieldError(ValueError):
     def __init__(self, param: str, reason: str) -> None:
         super().__init__(f"The field {param} is wrong: {reason}.")
         self.param = param
+
+
+def refuse(param: str, reason: str) -> NoReturn:
+    """Refuses a body, while it is being checked, for one of its fields."""
+    raise RefusedFieldError(param, reason)
 
 
 def bad_request(message: str, param: str | None = None) -> ApiError:
@@ -134,7 +139,7 @@ def _complaint(first: ErrorDetails, model: type[BaseModel]) -> str:
 
 def _branch(place: tuple[int | str, ...]) -> bool:
     """Whether a place leads through a union: pydantic names the member by its type."""
-    return any(part == "str" or "[" in str(part) for part in place[1:])
+    return any(part in ("str", "int") or "[" in str(part) for part in place[1:])
 
 
 def _name(place: tuple[int | str, ...]) -> str:

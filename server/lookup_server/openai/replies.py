@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from lookup_server import sse
+from lookup_server.errors import from_exception
 from lookup_server.openai.tokens import Json, Runs
 from lookup_spec.engine.session import Piece
 from lookup_spec.pipeline.engine import Engine
@@ -62,6 +64,8 @@ class Reply(ABC):
         sent: the client sent that prediction; else its prompt told.
     """
 
+    done: ClassVar[bytes] = sse.DONE
+    """What ends a complete stream."""
     prefix: ClassVar[str]
     """Of the reply's id."""
     kind: ClassVar[str]
@@ -104,6 +108,10 @@ class Reply(ABC):
             answer.finish_reason, answer.stats = piece.finish_reason, piece.stats
             stats = {"stats": piece.stats.as_dict()}
             yield self._chunk(index, self._said(""), finish_reason=piece.finish_reason, speculation=stats)
+
+    def breaking(self, error: Exception) -> Iterator[Json]:
+        """What a stream says instead of its end."""
+        yield from_exception(error).body()
 
     def closing(self) -> Iterator[Json]:
         """Chunks after the last piece."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
+from pydantic import Field, JsonValue, field_validator, model_validator
 
-from lookup_server.errors import RefusedFieldError
+from lookup_server.body import Body
+from lookup_server.errors import refuse
 from lookup_spec.params import Priority
 
 MAX_CHOICES = 128
@@ -25,16 +26,7 @@ Bias = Annotated[float, Field(ge=-100, le=100)]
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _null_is_default(cls, body: Any) -> Any:
-        return {name: value for name, value in body.items() if value is not None} if isinstance(body, dict) else body
-
-
-class StreamOptions(_Body):
+class StreamOptions(Body):
     """What a stream carries besides the answer.
 
     Attributes:
@@ -49,7 +41,7 @@ class StreamOptions(_Body):
     include_obfuscation: bool | None = None
 
 
-class SamplingFields(_Body):
+class SamplingFields(Body):
     """What both APIs share. The second group are extensions with vLLM's names, but for ``speculation``."""
 
     model: str | None = None
@@ -157,7 +149,7 @@ class CompletionRequest(SamplingFields):
         return self.prompt  # type: ignore[return-value]  # all items are strings, or all are lists
 
 
-class TextPart(_Body):
+class TextPart(Body):
     """A part of a message's content."""
 
     type: Literal["text"]
@@ -167,7 +159,7 @@ class TextPart(_Body):
 Content = str | list[TextPart]
 
 
-class Message(_Body):
+class Message(Body):
     """A message of a chat."""
 
     role: Literal["system", "developer", "user", "assistant"]
@@ -180,14 +172,14 @@ class Message(_Body):
         return {"role": self.role, "content": text_of(self.content)}
 
 
-class Prediction(_Body):
+class Prediction(Body):
     """A guess of the answer: it changes how fast the answer comes, never the answer."""
 
     type: Literal["content"]
     content: Content
 
 
-class ResponseFormat(_Body):
+class ResponseFormat(Body):
     """The form of the answer; only plain text so far."""
 
     type: Literal["text"]
@@ -221,11 +213,6 @@ class ChatRequest(SamplingFields):
     def limit(self) -> int | None:
         """Most tokens to generate; the newer name wins."""
         return self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
-
-
-def refuse(param: str, reason: str) -> None:
-    """Refuses a body for one of its fields."""
-    raise RefusedFieldError(param, reason)
 
 
 def text_of(content: Content) -> str:

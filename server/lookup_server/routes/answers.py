@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel
 
 from lookup_server import body as bodies
 from lookup_server.answering import Answering, Prepare
 from lookup_server.openai.chat import chat_tasks
 from lookup_server.openai.completions import completion_tasks
 from lookup_server.openai.requests import ChatRequest, CompletionRequest, SamplingFields
+from lookup_server.routes.documented import documented
 from lookup_server.routes.state import State, state_of
 
 router = APIRouter(tags=["answers"])
 
 
-def _documented(model: type[BaseModel]) -> dict[str, Any]:
-    # Bodies are read by hand, within limits, so the framework does not see their form. The id makes the
-    # schema's references start from the schema itself.
-    schema = {"$id": model.__name__, **model.model_json_schema()}
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
-
-
-@router.post("/completions", openapi_extra=_documented(CompletionRequest))
+@router.post("/completions", openapi_extra=documented(CompletionRequest))
 async def completions(request: Request) -> Response:
     """Continues a text."""
     state = state_of(request)
@@ -34,7 +26,7 @@ async def completions(request: Request) -> Response:
     return _answering(state, body, prepare, len(body.prompts) * body.choices)
 
 
-@router.post("/chat/completions", openapi_extra=_documented(ChatRequest))
+@router.post("/chat/completions", openapi_extra=documented(ChatRequest))
 async def chat_completions(request: Request) -> Response:
     """Answers a conversation."""
     state = state_of(request)
