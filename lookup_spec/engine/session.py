@@ -44,6 +44,10 @@ class Output(Protocol):
     def kept_tokens(self) -> int:
         """How many of the pushed tokens the text passed on so far needs; the others are held back with theirs."""
 
+    @property
+    def stop(self) -> str | None:
+        """The stop string that completed, if one did."""
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -57,6 +61,7 @@ class Piece:
         logprobs: one entry for each token, or empty if not asked for.
         stats: what the answer cost so far.
         finish_reason: why the answer ended; only on the last piece.
+        stop: the stop string that ended it, if one did; only on the last piece.
     """
 
     text: str
@@ -65,6 +70,7 @@ class Piece:
     logprobs: tuple[TokenLogprobs, ...]
     stats: Stats
     finish_reason: FinishReason | None = None
+    stop: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +264,7 @@ class Session:
             tuple(token.logprobs for token in tokens if token.logprobs is not None),
             self.stats(),
             self.finish_reason if last else None,
+            self._output.stop if last and self._output is not None else None,
         )
 
     def stats(self) -> Stats:

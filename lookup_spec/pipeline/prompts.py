@@ -21,10 +21,12 @@ class Told(NamedTuple):
     Attributes:
         prompt: ids, the span of the text to edit, and the expected answer as a prediction, as far as known.
         predicted: tokens of that text in the expected answer; 0 if nothing is expected.
+        stop_token_ids: tokens that end the answer, besides the model's own end tokens.
     """
 
     prompt: Prompt
     predicted: int = 0
+    stop_token_ids: frozenset[int] = frozenset()
 
 
 def chat_prompt(

@@ -41,9 +41,9 @@ class Encoder:
         self._backend.no_padding()
         self._backend.no_truncation()
         self._backend.encode_special_tokens = False
-        added = self._backend.get_added_tokens_decoder().values()
-        control = {token.content for token in added if token.special or _MARKER.fullmatch(token.content)}
-        self._control = frozenset(text for text in control if len(text) > 1)
+        added = self._backend.get_added_tokens_decoder().items()
+        control = {token.content: id for id, token in added if token.special or _MARKER.fullmatch(token.content)}
+        self._control = {text: id for text, id in control.items() if len(text) > 1}
         self._lengths = sorted(set(map(len, self._control)))
         letters = {text[0] for text in self._control}
         self._first = re.compile(f"[{re.escape(''.join(letters))}]") if letters else None
@@ -57,6 +57,10 @@ class Encoder:
         """A text as data, without start token: whatever it spells, no control token comes out."""
         guard = next(unused_letters(text))
         return self.guarded(self.guard(text, guard), guard)[0]
+
+    def control_token(self, spelling: str) -> int | None:
+        """The id of a control token; None if there is none of that spelling."""
+        return self._control.get(spelling)
 
     def guard(self, text: str, guard: str) -> str:
         """The text with ``guard`` put into every spelling of a control token, behind its first letter."""

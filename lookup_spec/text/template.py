@@ -150,6 +150,15 @@ class ChatTemplate:
         return EncodedPrompt(*self._encoder.guarded(opening + body + closing, guard, (span,)))
 
     @property
+    def source(self) -> str:
+        """The template itself; empty if the model has none."""
+        return self._source
+
+    def control_token(self, spelling: str) -> int | None:
+        """The id of a control token; None if the tokenizer has none of that spelling."""
+        return self._encoder.control_token(spelling)
+
+    @property
     def start(self) -> tuple[int, ...]:
         """What begins every prompt of this model: the start token, or nothing."""
         return self._encoder.start

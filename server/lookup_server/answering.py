@@ -42,7 +42,7 @@ class Reply(Protocol):
     def breaking(self, error: Exception) -> Iterator[dict[str, Any]]:
         """Events instead of the rest, if something goes wrong."""
 
-    def whole(self) -> dict[str, Any]:
+    def whole(self) -> Any:
         """Everything in one, once all pieces were told."""
 
 

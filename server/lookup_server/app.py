@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lookup_server.access import KeyCheck
 from lookup_server.errors import ApiError, from_exception
-from lookup_server.routes import answers, health, models, playground
+from lookup_server.routes import answers, health, llamacpp, models, playground
 from lookup_server.routes.state import State
 from lookup_server.runner import Runner
 from lookup_server.settings import Settings
@@ -24,7 +24,7 @@ from lookup_spec.errors import LookupSpecError
 from lookup_spec.pipeline.engine import Engine
 
 _log = logging.getLogger(__name__)
-_ROUTES = "this server has /v1/completions, /v1/chat/completions, /v1/models and /health."
+_ROUTES = "this server has /v1/completions, /v1/chat/completions, /infill, /v1/models and /health."
 
 
 def create_app(engine: Engine, settings: Settings) -> FastAPI:
@@ -48,6 +48,7 @@ def create_app(engine: Engine, settings: Settings) -> FastAPI:
     app.state.service = State(settings, runner)
     app.include_router(health.router)
     app.include_router(playground.router)
+    app.include_router(llamacpp.router)
     for router in (models.router, answers.router):
         app.include_router(router, prefix="/v1")
         app.include_router(router, include_in_schema=False)  # some clients leave the version out

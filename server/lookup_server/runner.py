@@ -36,6 +36,7 @@ class Task:
         speculation: whether to draft.
         continuing: the answer goes on in the middle of the prompt's text.
         priority: how urgent it is.
+        limit: sees every piece before it is delivered, and may end the answer by giving it a finish reason.
     """
 
     prompt: Prompt
@@ -43,6 +44,7 @@ class Task:
     speculation: bool = True
     continuing: bool = False
     priority: Priority = "interactive"
+    limit: Callable[[Piece], Piece] = lambda piece: piece
 
 
 class Channel:
@@ -86,6 +88,7 @@ class _Job:
     session: Session
     channel: Channel
     index: int
+    limit: Callable[[Piece], Piece]
 
 
 class Runner:
@@ -196,7 +199,7 @@ class Runner:
             with self._changed:
                 if self._stopping:
                     raise shutting_down()
-                self._arrived.append(_Job(session, channel, index))
+                self._arrived.append(_Job(session, channel, index, task.limit))
                 self._changed.notify()
 
     def _work(self) -> None:
@@ -240,5 +243,9 @@ def _deliver(job: _Job) -> bool:
         return False
     if piece is None:
         return True
+    piece = job.limit(piece)
     job.channel.put((job.index, piece))
-    return piece.finish_reason is None
+    if piece.finish_reason is None:
+        return True
+    job.session.cancel()  # what ended by itself stays as it is
+    return False

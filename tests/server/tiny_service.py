@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -30,14 +30,17 @@ CHATML = (
 )
 
 
-def tiny_tokenizer() -> PreTrainedTokenizerFast:
+FIM = ("<|fim_prefix|>", "<|fim_middle|>", "<|fim_suffix|>", "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>")
+
+
+def tiny_tokenizer(control: Sequence[str] = ()) -> PreTrainedTokenizerFast:
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(vocab_size=300, show_progress=False, initial_alphabet=alphabet)
     tokenizer.train_from_iterator(CORPUS, trainer)
-    control = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+    control = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", *control)
     tokenizer.add_special_tokens([AddedToken(text, special=True, normalized=False) for text in control])
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
@@ -47,9 +50,9 @@ def tiny_tokenizer() -> PreTrainedTokenizerFast:
     )
 
 
-def tiny_model() -> LoadedModel:
+def tiny_model(control: Sequence[str] = ()) -> LoadedModel:
     torch.manual_seed(0)
-    tokenizer = tiny_tokenizer()
+    tokenizer = tiny_tokenizer(control)
     config = Qwen2Config(
         vocab_size=len(tokenizer),
         hidden_size=32,

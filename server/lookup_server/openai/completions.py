@@ -12,6 +12,8 @@ from lookup_server.openai.tokens import CompletionLogprobs, Json, join_completio
 from lookup_server.runner import Task
 from lookup_spec.engine.session import Piece
 from lookup_spec.pipeline.engine import Engine
+from lookup_spec.pipeline.fill import fill
+from lookup_spec.pipeline.prompts import Told
 from lookup_spec.text.detokenize import Detokenizer
 
 _MAX_TOKENS = 16  # what OpenAI generates if a request does not say
@@ -88,12 +90,13 @@ def completion_tasks(
     Raises:
         InvalidRequestError: it can never be served.
     """
-    prompts = [engine.text_prompt(_ids(engine, prompt)) for prompt in body.prompts]
+    prompts = [_told(engine, prompt, body.suffix) for prompt in body.prompts]
     echoes = [_text(engine, prompt) if body.echo else "" for prompt in body.prompts]
     options = {
         **body.sampling(temperature),
         "max_tokens": _MAX_TOKENS if body.max_tokens is None else body.max_tokens,
         "logprobs": body.logprobs,
+        "stop_token_ids": prompts[0].stop_token_ids.union(body.stop_token_ids or ()),
     }
     speculation = body.speculation is not False
     tasks = [
@@ -102,6 +105,13 @@ def completion_tasks(
         for seed in seeded(body.seed, body.choices)
     ]
     return tasks, CompletionReply(head, engine, body, echoes, [told.predicted for told in prompts])
+
+
+def _told(engine: Engine, prompt: str | list[int], suffix: str | None) -> Told:
+    if suffix and isinstance(prompt, str):
+        refuse_too_long(engine, prompt + suffix)
+        return fill(engine, prompt, suffix).told
+    return engine.text_prompt(_ids(engine, prompt))
 
 
 def _ids(engine: Engine, prompt: str | list[int]) -> tuple[int, ...]:

@@ -131,8 +131,8 @@ class CompletionRequest(SamplingFields):
     def _implemented(self) -> CompletionRequest:
         if not self.prompt:
             refuse("prompt", "it is empty")
-        if self.suffix:
-            refuse("suffix", "filling in the middle is not supported here")
+        if self.suffix and not all(isinstance(prompt, str) for prompt in self.prompts):
+            refuse("suffix", "it only goes with prompts that are strings")
         if self.best_of not in (None, self.choices):
             refuse("best_of", f"only the value of n, {self.choices}, is supported")
         if self.echo and self.logprobs is not None:
@@ -199,6 +199,13 @@ class ChatRequest(SamplingFields):
     tool_choice: Literal["none", "auto"] | None = None
     parallel_tool_calls: bool | None = None
 
+    # llama.vim sends these along. The first asks for nothing to be generated, the others cannot change an answer.
+    n_predict: Literal[0] | None = None
+    samplers: list[str] | None = None
+    id_slot: int | None = None
+    cache_prompt: bool | None = None
+    response_fields: list[str] | None = None
+
     @model_validator(mode="after")
     def _implemented(self) -> ChatRequest:
         if self.tools:
@@ -212,6 +219,8 @@ class ChatRequest(SamplingFields):
     @property
     def limit(self) -> int | None:
         """Most tokens to generate; the newer name wins."""
+        if self.n_predict is not None:
+            return self.n_predict
         return self.max_tokens if self.max_completion_tokens is None else self.max_completion_tokens
 
 

@@ -16,7 +16,7 @@ Json: TypeAlias = dict[str, Any]
 _LEAST = -9999.0  # OpenAI's number for an impossible token; JSON has no infinity
 
 
-def _bytes(engine: Engine, token: int) -> bytes:
+def token_bytes(engine: Engine, token: int) -> bytes:
     """A token's bytes; a special token, which is never part of a text, goes by its name."""
     return engine.vocabulary.piece(token) or str(engine.tokenizer.convert_ids_to_tokens(token) or "").encode()
 
@@ -25,7 +25,7 @@ def chat_logprobs(engine: Engine, entries: Sequence[TokenLogprobs]) -> list[Json
     """Log-probabilities as chats give them, one entry for each token."""
 
     def entry(token: int, logprob: float) -> Json:
-        piece = _bytes(engine, token)
+        piece = token_bytes(engine, token)
         return {
             "token": piece.decode(errors="replace"),
             "logprob": max(logprob, _LEAST),
@@ -70,7 +70,7 @@ class CompletionLogprobs:
         }
 
     def _name(self, token: int) -> str:
-        piece = _bytes(self._engine, token)
+        piece = token_bytes(self._engine, token)
         try:
             return piece.decode()
         except UnicodeDecodeError:

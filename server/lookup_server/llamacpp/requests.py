@@ -1,0 +1,205 @@
+"""Request bodies of llama.cpp's own routes, field by field.
+
+A field that is missing or null has its default: llama.cpp's, but for the temperature. A field that would change the
+answer and is not implemented is refused by name, never ignored.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, JsonValue, model_validator
+
+from lookup_server.body import Body
+from lookup_server.errors import refuse
+from lookup_server.openai.requests import MAX_CHOICES, Count, Message, Number, TokenId
+
+TOP_K, TOP_P, MIN_P = 40, 0.95, 0.05  # llama.cpp's defaults
+
+Sampler = Literal["top_k", "top_p", "min_p", "temperature", "penalties", "infill", "dry", "typ_p", "top_n_sigma", "xtc"]
+Limit = Annotated[int, Field(ge=-2, lt=2**31)]
+Milliseconds = Annotated[int, Field(ge=-1, lt=2**31)]
+
+
+class GenerationBody(Body):
+    """What ``/completion`` and ``/infill`` share.
+
+    Attributes:
+        n_predict: most tokens; negative for no limit. With 0, nothing is generated: clients warm up that way.
+        samplers: of top_k, top_p and min_p only those named here count; the others named have no effect, for they are
+            off by default. ``"infill"`` has none either: it chooses among ends of answers.
+        seed: -1 draws one.
+        n_indent: an answer ends before a new line with fewer letters of indentation.
+        t_max_predict_ms: after this time, an answer ends with its line.
+        response_fields: of a whole reply, or a stream's last chunk, only these; ``timings/prompt_n`` is a field
+            inside another.
+        speculation: false for plain decoding; an extension.
+    """
+
+    model: str | None = None
+    stream: bool | None = None
+    n_predict: Limit | None = None
+    n_cmpl: Annotated[int, Field(ge=1, le=MAX_CHOICES)] | None = None
+    temperature: Number | None = None
+    top_k: Annotated[int, Field(ge=-1, lt=2**31)] | None = None
+    top_p: Number | None = None
+    min_p: Number | None = None
+    repeat_penalty: Number | None = None
+    presence_penalty: Number | None = None
+    frequency_penalty: Number | None = None
+    samplers: list[Sampler] | None = None
+    seed: Annotated[int, Field(ge=-1, lt=2**64)] | None = None
+    stop: list[str] | None = None
+    ignore_eos: bool | None = None
+    n_indent: Count | None = None
+    t_max_predict_ms: Milliseconds | None = None
+    response_fields: list[str] | None = None
+    return_tokens: bool | None = None
+    speculation: bool | None = None
+
+    # These cannot change an answer. llama.cpp itself does nothing about the time that a prompt takes.
+    t_max_prompt_ms: Milliseconds | None = None
+    cache_prompt: bool | None = None
+    id_slot: int | None = None
+    n_cache_reuse: int | None = None
+    n_keep: int | None = None
+    timings_per_token: bool | None = None
+
+    lora: list[JsonValue] | None = None
+
+    @model_validator(mode="after")
+    def _implemented(self) -> GenerationBody:
+        if self.lora:
+            refuse("lora", "adapters are not supported here")
+        return self
+
+    @property
+    def choices(self) -> int:
+        """How many answers each prompt gets."""
+        return self.n_cmpl or 1
+
+    @property
+    def max_tokens(self) -> int | None:
+        """Most tokens of an answer; None if there is no limit."""
+        return None if self.n_predict is None or self.n_predict < 0 else self.n_predict
+
+    @property
+    def drawn_seed(self) -> int | None:
+        """The seed; None if one is to be drawn."""
+        return None if self.seed == -1 else self.seed
+
+    def sampling(self, temperature: float) -> dict[str, Any]:
+        """Arguments for :meth:`lookup_spec.Engine.sampling`.
+
+        Args:
+            temperature: used if the request names none.
+        """
+        chosen = self.samplers
+
+        def in_effect(name: str, default: Any, neutral: Any) -> Any:
+            given = getattr(self, name)
+            if chosen is not None and name not in chosen:
+                return neutral
+            return default if given is None else given
+
+        given = {
+            "repetition_penalty": self.repeat_penalty,
+            "presence_penalty": self.presence_penalty,
+            "frequency_penalty": self.frequency_penalty,
+            "ignore_eos": self.ignore_eos,
+        }
+        return {
+            **{name: value for name, value in given.items() if value is not None},
+            "max_tokens": self.max_tokens,
+            # A negative one is greedy in llama.cpp.
+            "temperature": temperature if self.temperature is None else max(0.0, self.temperature),
+            "top_k": max(0, in_effect("top_k", TOP_K, 0)),
+            "top_p": in_effect("top_p", TOP_P, 1.0),
+            "min_p": in_effect("min_p", MIN_P, 0.0),
+            "stop": [text for text in self.stop or () if text],
+        }
+
+
+class CompletionBody(GenerationBody):
+    """A body for ``/completion``."""
+
+    prompt: Annotated[
+        str | list[str] | list[TokenId] | list[list[TokenId]],
+        Field(description="a string, a list of strings, a list of token ids, or a list of such lists"),
+    ]
+
+    @model_validator(mode="after")
+    def _asks_something(self) -> CompletionBody:
+        if not self.prompt:
+            refuse("prompt", "it is empty")
+        return self
+
+    @property
+    def prompts(self) -> list[str | list[int]]:
+        """The prompts, one by one."""
+        if isinstance(self.prompt, str):
+            return [self.prompt]
+        if isinstance(self.prompt[0], int):
+            return [self.prompt]  # all items are ints if the first is
+        return self.prompt  # type: ignore[return-value]  # all items are strings, or all are lists
+
+    @property
+    def batched(self) -> bool:
+        """Whether the reply is a list."""
+        return self.choices > 1 or (isinstance(self.prompt, list) and not isinstance(self.prompt[0], int))
+
+
+class Extra(Body):
+    """A text from elsewhere. Clients put the time that they saw it at in whatever form they have it."""
+
+    text: str
+    filename: str | None = None
+    time: JsonValue | None = None
+
+
+class InfillBody(GenerationBody):
+    """A body for ``/infill``.
+
+    Attributes:
+        input_prefix: the text before the line of the cursor.
+        prompt: that line, up to the cursor: it goes on where the prefix ends.
+        input_suffix: the text behind the cursor.
+        input_extra: texts from elsewhere, the most important last.
+    """
+
+    input_prefix: str
+    input_suffix: str
+    input_extra: list[Extra] | None = None
+    prompt: str | None = None
+
+    @property
+    def batched(self) -> bool:
+        """Whether the reply is a list."""
+        return self.choices > 1
+
+
+class TokenizeBody(Body):
+    """A body for ``/tokenize``.
+
+    Attributes:
+        add_special: begin with the model's start token, if it has one.
+        parse_special: control tokens count as such; else they are the letters they are made of.
+        with_pieces: tell each token's text, too.
+    """
+
+    content: str
+    add_special: bool | None = None
+    parse_special: bool | None = None
+    with_pieces: bool | None = None
+
+
+class DetokenizeBody(Body):
+    """A body for ``/detokenize``."""
+
+    tokens: list[TokenId]
+
+
+class TemplateBody(Body):
+    """A body for ``/apply-template``."""
+
+    messages: Annotated[list[Message], Field(min_length=1)]
