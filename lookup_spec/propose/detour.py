@@ -18,7 +18,7 @@ _BROKEN = "\ufffd"
 def stretches(page: Page, edits: Sequence[Edit]) -> list[tuple[int, int, list[Edit]]]:
     """The stretches of tokens that edits change, each with its edits.
 
-    A stretch begins with a token that begins with white space, or a line, and ends before such a token: tokenizers
+    A stretch begins with a token that begins a run of white space, or a line, and ends before such a token: tokenizers
     split there, so what stands around it does not matter. Its last token lies behind the edit.
 
     Args:
@@ -53,7 +53,7 @@ def _whole(piece: str) -> bool:
 
 
 def _splits(text: str, char: int) -> bool:
-    return text[char].isspace() or text[char - 1] == "\n"
+    return text[char - 1] == "\n" or (text[char].isspace() and not text[char - 1].isspace())
 
 
 def detours(
@@ -102,7 +102,7 @@ def detours(
         near = edits[
             bisect_left(edits, first, key=attrgetter("end")) : bisect_right(edits, last, key=attrgetter("start"))
         ]
-        reasons = [edit for edit in near if _within(edit, first, last)]
+        reasons = [edit for edit in near if _touches(edit, first, last)]
         if not reasons:
             return []
         edit = max(reasons, key=attrgetter("reach"))
@@ -111,11 +111,9 @@ def detours(
     return found
 
 
-def _within(edit: Edit, low: int, high: int) -> bool:
-    """Whether a stretch of characters holds some of what is replaced, or the place where something is inserted."""
-    if edit.start == edit.end:
-        return low <= edit.start <= high
-    return edit.start < high and low < edit.end
+def _touches(edit: Edit, low: int, high: int) -> bool:
+    """Whether a stretch of characters holds some of an edit, or lies next to it."""
+    return edit.start <= high and low <= edit.end
 
 
 def _edited(text: str, spans: Sequence[tuple[int, int, str]]) -> str:

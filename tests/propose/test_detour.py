@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lookup_spec.propose.change import Change, Indent, Replacement
@@ -31,6 +31,7 @@ def twin(text: str, change: Change) -> str:
     return text
 
 
+@example("\n  ( ", Replacement("(", ""))
 @given(texts, st.sampled_from(CHANGES))
 def test_taking_every_detour_gives_the_changed_text(text: str, change: Change) -> None:
     """Along all detours stand the tokens of the changed text; each parts from the old ones at its first token and
