@@ -111,6 +111,14 @@ def test_a_warm_up_generates_nothing_and_answers_with_nothing(fim: httpx.Client)
     assert (told["content"], told["tokens_predicted"], told["stop_type"]) == ("", 0, "limit")
 
 
+def test_a_warm_up_computes_the_prompt_for_the_next_request(fim: httpx.Client) -> None:
+    extra = [{"text": "".join(f"name_{n} = {n}\n" for n in range(60)), "filename": "warm.py"}]
+    assert post(fim, "/infill", {**VIM_WARM_UP, "input_extra": extra}) == {}
+    told = post(fim, "/infill", {**VIM, "input_extra": extra, "response_fields": None})
+    assert told["timings"]["cache_n"] > 200
+    assert told["timings"]["cache_n"] + told["timings"]["prompt_n"] == told["tokens_evaluated"]
+
+
 def test_llama_vscode_gets_a_list_of_answers_with_what_it_reads(fim: httpx.Client) -> None:
     answers = post(fim, "/infill", VSCODE)
     assert [answer["index"] for answer in answers] == [0, 1, 2]

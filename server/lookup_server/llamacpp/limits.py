@@ -8,6 +8,19 @@ from lookup_spec.engine.session import Piece
 from lookup_spec.text.indent import IndentGuard
 
 
+def warmed_up(piece: Piece) -> Piece:
+    """Ends an answer before its first token, which it took to get all of the prompt computed."""
+    return replace(
+        piece,
+        text="",
+        token_ids=(),
+        sources=(),
+        stats=replace(piece.stats, completion_tokens=0),
+        finish_reason="length",
+        stop=None,
+    )
+
+
 class Limits:
     """Looks at one answer's pieces on their way, and ends it where it has gone far enough.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lookup_server.llamacpp.limits import Limits
+from lookup_server.llamacpp.limits import Limits, warmed_up
 from lookup_server.llamacpp.replies import Form, LlamaReply
 from lookup_server.llamacpp.requests import CompletionBody, GenerationBody, InfillBody
 from lookup_server.llamacpp.tokens import text_of
@@ -85,19 +85,28 @@ def _tasks(
     batched: bool,
     truncated: bool = False,
 ) -> tuple[list[Task], LlamaReply]:
+    warming = body.n_predict == 0
+    if warming:
+        options = {**options, "max_tokens": 1}
     tasks = [
         Task(
             prompt,
             engine.sampling(**options, seed=seed),
             body.speculation is not False,
             continuing=True,
-            limit=Limits(body.n_indent or 0, body.t_max_predict_ms or 0),
+            # Nobody waits for a warm-up.
+            priority="batch" if warming else "interactive",
+            limit=warmed_up if warming else Limits(body.n_indent or 0, body.t_max_predict_ms or 0),
         )
         for prompt in prompts
         for seed in seeded(body.drawn_seed, body.choices)
     ]
     settings = settings_of(tasks[0].params, engine)
-    extra = {"n_indent": body.n_indent or 0, "t_max_predict_ms": body.t_max_predict_ms or -1}
+    extra = {
+        "n_predict": -1 if body.max_tokens is None else body.max_tokens,
+        "n_indent": body.n_indent or 0,
+        "t_max_predict_ms": body.t_max_predict_ms or -1,
+    }
     form = Form(model, {**settings, **extra}, body.response_fields, bool(body.return_tokens), batched)
     texts = [text_of(engine, prompt.ids) for prompt in prompts for _ in range(body.choices)]
     return tasks, LlamaReply(form, [(text, truncated) for text in texts])

@@ -121,9 +121,10 @@ class LlamaReply:
 def timings(stats: Stats) -> Json:
     """Counts and times with llama.cpp's names."""
     # The first token comes with the prompt.
-    prompt = _pace(stats.prompt_tokens if stats.forward_passes else 0, stats.prefill_seconds)
+    prompt = _pace(stats.prompt_tokens - stats.cached_tokens if stats.forward_passes else 0, stats.prefill_seconds)
     predicted = _pace(stats.completion_tokens, stats.decode_seconds)
     return {
+        "cache_n": stats.cached_tokens,
         **{f"prompt_{name}": value for name, value in prompt.items()},
         **{f"predicted_{name}": value for name, value in predicted.items()},
         "draft_n": stats.drafted,

@@ -25,7 +25,8 @@ class GenerationBody(Body):
     """What ``/completion`` and ``/infill`` share.
 
     Attributes:
-        n_predict: most tokens; negative for no limit. With 0, nothing is generated: clients warm up that way.
+        n_predict: most tokens; negative for no limit. With 0, the prompt is computed, for requests that begin alike,
+            and nothing is generated: clients warm up that way.
         samplers: of top_k, top_p and min_p only those named here count; the others named have no effect, for they are
             off by default. ``"infill"`` has none either: it chooses among ends of answers.
         seed: -1 draws one.
