@@ -40,11 +40,13 @@ class EditProgress:
         piece: what the model wrote.
         line: the line up to which the file is settled, kept or changed.
         lines: lines in all.
+        written: lines of what replaces them, so far.
     """
 
     piece: Piece
     line: int
     lines: int
+    written: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ class EditRun:
         yield from self._close(hunks)
         if self._previews and piece.finish_reason is None:
             yield from self._preview(self._stream.pending)
-        yield EditProgress(piece, self._stream.line, self._lines)
+        yield EditProgress(piece, self._stream.line, self._lines, self._stream.written)
         if piece.finish_reason is not None:
             yield self.end(piece.finish_reason, piece.stats)
 

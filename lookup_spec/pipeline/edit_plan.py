@@ -64,6 +64,7 @@ class EditPlan:
         shown: what the model sees of the file.
         narrowed: not all that was asked for could be edited, or not all of the file shown, for want of room.
         others: how many of the other files the model sees.
+        predicted: tokens of the text that the answer replaces.
     """
 
     question: EditPrompt
@@ -73,6 +74,7 @@ class EditPlan:
     shown: Lines
     narrowed: bool
     others: int
+    predicted: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,7 @@ def plan_edit(engine: Engine, request: EditRequest) -> EditPlan:
             shown=view.shown or whole,
             narrowed=view.shown is not None,
             others=len(view.others),
+            predicted=sum(span.end - span.start for span in spans),
         )
     raise refusal
 

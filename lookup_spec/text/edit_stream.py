@@ -39,6 +39,11 @@ class EditStream:
         return self._stream.passed
 
     @property
+    def written(self) -> int:
+        """Lines of the new version so far."""
+        return self._stream.written
+
+    @property
     def pending(self) -> tuple[str, ...]:
         """New lines behind that place, ended by ``\\n`` alone; none while hunks wait."""
         return () if self._waiting else self._stream.pending

@@ -37,6 +37,9 @@ class HunkStream:
     Args:
         source: the file.
         start, end: the lines that the new version replaces; no hunk goes beyond them.
+
+    Attributes:
+        written: lines of the new version so far.
     """
 
     def __init__(self, source: SourceText, start: int = 0, end: int | None = None) -> None:
@@ -45,6 +48,7 @@ class HunkStream:
         self._end = len(source.lines) if end is None else end
         self._endings = [ending or source.newline for ending in source.endings]
         self._aligner = Aligner(source.lines[self._start : self._end])
+        self.written = 0
         self._rest = ""
         self._marked = start < self._end and source.lines[start].startswith(BOM)
         self._begun = False
@@ -77,6 +81,7 @@ class HunkStream:
             self._begun = True
         hunks: list[Hunk] = []
         for line in _LINE.findall(with_plain_ends(text)):
+            self.written += 1
             hunks += self._hunks(self._aligner.push(line), self.passed)
         return hunks
 

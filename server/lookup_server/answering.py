@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from typing import Any, Protocol, TypeAlias
 
 from starlette.responses import Response
@@ -61,15 +61,26 @@ class Answering(Response):
         prepare: makes the tasks and the reply; called beside the event loop.
         stream: send events as the answers grow.
         heartbeat: seconds of silence after which a stream sends a comment.
+        during: entered while the answers are prepared and run.
     """
 
-    def __init__(self, runner: Runner, answers: int, prepare: Prepare, *, stream: bool, heartbeat: float) -> None:
+    def __init__(
+        self,
+        runner: Runner,
+        answers: int,
+        prepare: Prepare,
+        *,
+        stream: bool,
+        heartbeat: float,
+        during: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
         super().__init__()
         self._runner = runner
         self._count = answers
         self._prepare = prepare
         self._streams = stream
         self._heartbeat = heartbeat
+        self._during = during
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         work = self._stream(scope, send) if self._streams else self._whole(scope, receive, send)
@@ -96,7 +107,7 @@ class Answering(Response):
 
     @asynccontextmanager
     async def _opened(self, scope: Scope) -> AsyncIterator[tuple[Channel, Reply]]:
-        with self._runner.admit(self._count):
+        with self._runner.admit(self._count), self._during():
             tasks, reply = await self._runner.prepare(self._prepare)
             async with self._runner.open(tasks, tenant_of(scope)) as pieces:
                 yield pieces, reply

@@ -13,8 +13,10 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lookup_server.access import KeyCheck
+from lookup_server.edits.documents import Documents
+from lookup_server.edits.running import RunningEdits
 from lookup_server.errors import ApiError, from_exception
-from lookup_server.routes import answers, health, llamacpp, models, playground
+from lookup_server.routes import answers, edits, health, llamacpp, models, playground
 from lookup_server.routes.state import State
 from lookup_server.runner import Runner
 from lookup_server.settings import Settings
@@ -24,7 +26,7 @@ from lookup_spec.errors import LookupSpecError
 from lookup_spec.pipeline.engine import Engine
 
 _log = logging.getLogger(__name__)
-_ROUTES = "this server has /v1/completions, /v1/chat/completions, /infill, /v1/models and /health."
+_ROUTES = "this server has /v1/edits, /v1/chat/completions, /v1/completions, /infill, /v1/models and /health."
 
 
 def create_app(engine: Engine, settings: Settings) -> FastAPI:
@@ -45,11 +47,11 @@ def create_app(engine: Engine, settings: Settings) -> FastAPI:
             await asyncio.to_thread(runner.stop)
 
     app = FastAPI(title="lookup-spec", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
-    app.state.service = State(settings, runner)
+    app.state.service = State(settings, runner, Documents(settings.document_bytes), RunningEdits())
     app.include_router(health.router)
     app.include_router(playground.router)
     app.include_router(llamacpp.router)
-    for router in (models.router, answers.router):
+    for router in (models.router, answers.router, edits.router):
         app.include_router(router, prefix="/v1")
         app.include_router(router, include_in_schema=False)  # some clients leave the version out
     app.add_exception_handler(HTTPException, _no_route)

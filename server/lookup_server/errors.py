@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from lookup_spec.errors import ContextLengthError, InvalidRequestError, LookupSpecError, OverloadedError
+from lookup_spec.errors import ContextLengthError, EditError, InvalidRequestError, LookupSpecError, OverloadedError
 
 _log = logging.getLogger(__name__)
 
@@ -95,6 +95,10 @@ def from_exception(error: Exception) -> ApiError:
             return bad_request(str(error), error.param)
         case OverloadedError():
             return overloaded(error.requests)
+        case EditError():
+            # Asked again, the model would say the same.
+            headers = {"x-should-retry": "false"}
+            return ApiError(422, str(error), "edit_error", code="unreadable_answer", headers=headers)
         case LookupSpecError():
             return ApiError(500, str(error), "server_error")
     _log.error("a request failed", exc_info=error)

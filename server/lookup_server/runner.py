@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from lookup_server.errors import bad_request, overloaded, shutting_down
@@ -26,6 +26,17 @@ _PREPARERS = 4  # threads that turn bodies into sessions
 _GIVE_WAY = 0.0005  # seconds
 
 
+@dataclass(slots=True)
+class Stop:
+    """Ends answers from outside: within a step they get their last piece, with the finish reason ``"cancelled"``.
+
+    Attributes:
+        reason: why; None as long as they may go on.
+    """
+
+    reason: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """One answer to generate.
@@ -37,6 +48,7 @@ class Task:
         continuing: the answer goes on in the middle of the prompt's text.
         priority: how urgent it is.
         limit: sees every piece before it is delivered, and may end the answer by giving it a finish reason.
+        stop: ends the answer early; several may share one.
     """
 
     prompt: Prompt
@@ -45,6 +57,7 @@ class Task:
     continuing: bool = False
     priority: Priority = "interactive"
     limit: Callable[[Piece], Piece] = lambda piece: piece
+    stop: Stop = field(default_factory=Stop)
 
 
 class Channel:
@@ -89,6 +102,7 @@ class _Job:
     channel: Channel
     index: int
     limit: Callable[[Piece], Piece]
+    stop: Stop
 
 
 class Runner:
@@ -199,7 +213,7 @@ class Runner:
             with self._changed:
                 if self._stopping:
                     raise shutting_down()
-                self._arrived.append(_Job(session, channel, index, task.limit))
+                self._arrived.append(_Job(session, channel, index, task.limit, task.stop))
                 self._changed.notify()
 
     def _work(self) -> None:
@@ -220,9 +234,10 @@ class Runner:
     def _turn(self, jobs: Sequence[_Job]) -> list[_Job]:
         """One step; returns the jobs that go on."""
         for job in jobs:
-            if job.channel.closed and not job.session.finished:
+            reason = "cancelled by client" if job.channel.closed else job.stop.reason
+            if reason is not None and not job.session.finished:
                 job.session.cancel()
-                _log.info("cancelled by client after %d tokens", job.session.stats().completion_tokens)
+                _log.info("%s after %d tokens", reason, job.session.stats().completion_tokens)
         try:
             self.steps += self.engine.step()
         except Exception as error:  # whatever it was, no caller may wait for ever

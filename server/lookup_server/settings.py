@@ -21,6 +21,7 @@ class Settings:
         max_waiting: answers that may wait for their turn; beyond that a request gets 429.
         max_body_bytes: largest request body.
         body_seconds: longest time a body may take to arrive.
+        document_bytes: memory for the texts of each key's edits, so that the next edit need not send them again.
         heartbeat_seconds: a stream with nothing to say sends a comment this often, so that proxies keep it.
         grace_seconds: at shutdown, how long running answers may take to complete.
     """
@@ -35,5 +36,6 @@ class Settings:
     max_waiting: int = 128
     max_body_bytes: int = 8 << 20
     body_seconds: float = 30.0
+    document_bytes: int = 64 << 20
     heartbeat_seconds: float = 15.0
     grace_seconds: float = 10.0

@@ -21,15 +21,20 @@ class Scribe(Engine):
         loaded: whose tokenizer and template are used; its network is not.
         answer: the text of every answer.
         ended: an end token follows the text; without, the model breaks down behind it.
+        max_sessions: requests that run at the same time.
     """
 
-    def __init__(self, loaded: LoadedModel, answer: str, *, ended: bool = True) -> None:
+    def __init__(self, loaded: LoadedModel, answer: str, *, ended: bool = True, max_sessions: int = 32) -> None:
         super().__init__(loaded)
         self._scripts: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._script = self.template.encode_data(answer) + (tuple(loaded.eos_ids) if ended else ())
         model: Any = ScriptedModel(recite(self._scripts), len(loaded.tokenizer))
         self._model = model
-        self._runner = Runner(model, Limits(max_draft_tokens=16))
+        self._runner = Runner(model, Limits(max_draft_tokens=16, max_sessions=max_sessions))
+
+    def say(self, answer: str) -> None:
+        """Changes the text of the answers that follow."""
+        self._script = (*self.template.encode_data(answer), self._script[-1])
 
     @property
     def prompts(self) -> list[tuple[int, ...]]:

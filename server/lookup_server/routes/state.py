@@ -8,6 +8,8 @@ from time import time
 
 from fastapi import Request
 
+from lookup_server.edits.documents import Documents
+from lookup_server.edits.running import RunningEdits
 from lookup_server.errors import ApiError
 from lookup_server.openai.replies import Head
 from lookup_server.openai.requests import SamplingFields
@@ -24,11 +26,15 @@ class State:
     Attributes:
         settings: the operator's.
         runner: runs answers.
+        documents: texts that were edited before.
+        edits: which edits run.
         started: when the service did, in Unix seconds.
     """
 
     settings: Settings
     runner: Runner
+    documents: Documents
+    edits: RunningEdits
     started: int = field(default_factory=lambda: int(time()))
 
     @property

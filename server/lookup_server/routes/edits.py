@@ -1,0 +1,45 @@
+"""The routes of edits."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from fastapi import APIRouter, Request, Response
+
+from lookup_server import body as bodies
+from lookup_server.access import tenant_of
+from lookup_server.answering import Answering
+from lookup_server.edits.prepare import edit_tasks
+from lookup_server.edits.reply import EditHead
+from lookup_server.edits.requests import EditBody
+from lookup_server.routes.documented import documented
+from lookup_server.routes.state import state_of
+from lookup_server.wire import Json
+
+router = APIRouter(tags=["edits"])
+
+_EVENTS = "text/event-stream"
+
+
+@router.post("/edits", openapi_extra=documented(EditBody))
+async def edit(request: Request) -> Response:
+    """Edits a document: events as the edit comes, or all of it in one reply."""
+    state = state_of(request)
+    body = await bodies.read(request, EditBody, state.settings)
+    head = EditHead(state.model(body.model), tenant_of(request.scope))
+    stream = _EVENTS in request.headers.get("accept", "") if body.stream is None else body.stream
+    return Answering(
+        state.runner,
+        1,
+        partial(edit_tasks, body, state.engine, head, state.documents),
+        stream=stream,
+        heartbeat=state.settings.heartbeat_seconds,
+        during=partial(state.edits.entered, head.tenant, head.edit_id, body.document.uri, head.stop),
+    )
+
+
+@router.delete("/edits/{edit_id}")
+async def cancel(request: Request, edit_id: str) -> Response:
+    """Ends a running edit; its own reply then says that it was cancelled."""
+    state_of(request).edits.cancel(tenant_of(request.scope), edit_id)
+    return Json({"edit_id": edit_id, "cancelled": True})
