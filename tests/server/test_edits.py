@@ -13,6 +13,7 @@ import httpx
 import pytest
 from fakes.scribe import Scribe
 from lookup_server.edits.documents import Documents
+from lookup_server.edits.requests import Document, EditBody, Options
 from lookup_server.errors import ApiError
 from lookup_server.settings import Settings
 
@@ -514,3 +515,22 @@ def test_nothing_of_a_document_becomes_a_control_token(quick: Running, scribe: S
     assert reply["text"] == text.replace("other", "another")
     marks = [scribe.tokenizer.convert_tokens_to_ids(f"<|im_{word}|>") for word in ("start", "end")]
     assert [scribe.prompts[-1].count(mark) for mark in marks] == [3, 2]
+
+
+def test_the_example_of_the_protocol_is_a_recording() -> None:
+    recording = json.loads((FOLDER / "one-line.json").read_text(encoding="utf-8"))
+    page = (FOLDER.parent / "PROTOCOL.md").read_text(encoding="utf-8")
+    example = page[page.index("## Example") :]
+    bodies = [json.loads(line.strip()) for line in example.splitlines() if line.startswith("    {")]
+    events = [json.loads(line.removeprefix("data: ")) for line in example.splitlines() if line.startswith("data: ")]
+    assert bodies == [recording["request"]]
+    assert events == recording["events"]
+
+
+def test_the_protocol_names_every_field_and_every_word() -> None:
+    page = (FOLDER.parent / "PROTOCOL.md").read_text(encoding="utf-8")
+    fields = {*EditBody.model_fields, *Document.model_fields, *Options.model_fields}
+    words = {"cancelled", "stale", "length", "no_change", "stop", "open", "delta", "closed", "safe_to_keep"}
+    recorded = [json.loads(path.read_text(encoding="utf-8")) for path in FOLDER.iterdir()]
+    fields |= {key for recording in recorded for event in recording["events"] for key in event}
+    assert {name for name in fields | words if name not in page} == set()
