@@ -120,6 +120,16 @@ def plan_edit(engine: Engine, request: EditRequest) -> EditPlan:
     raise refusal
 
 
+def known_prompt(engine: Engine, request: EditRequest) -> Prompt:
+    """The beginning of the prompt, up to the end of the file: the same whatever is to be done to it.
+
+    Raises:
+        ContextLengthError: the file does not fit the model.
+    """
+    prompt = plan_edit(engine, request).prompt
+    return Prompt(prompt.ids[: max((span.end for span in prompt.spans), default=len(prompt.ids))])
+
+
 def _views(request: EditRequest, file: File, context_length: int) -> Iterator[_View]:
     """Ever less to show; also ever less to edit, if it may be less than the whole file."""
     total = len(file.lines)

@@ -87,22 +87,24 @@ def from_exception(error: Exception) -> ApiError:
     """What to tell the caller about an exception; one that is not meant for users goes to the log instead."""
     match error:
         case ApiError():
-            return error
+            found = error
         case ContextLengthError():
             numbers = {"n_prompt_tokens": error.prompt_tokens, "n_ctx": error.context_length}
-            return ApiError(400, str(error), param=error.param, code="context_length_exceeded", details=numbers)
+            found = ApiError(400, str(error), param=error.param, code="context_length_exceeded", details=numbers)
         case InvalidRequestError():
-            return bad_request(str(error), error.param)
+            found = bad_request(str(error), error.param)
         case OverloadedError():
-            return overloaded(error.requests)
+            found = overloaded(error.requests)
         case EditError():
             # Asked again, the model would say the same.
             headers = {"x-should-retry": "false"}
-            return ApiError(422, str(error), "edit_error", code="unreadable_answer", headers=headers)
+            found = ApiError(422, str(error), "edit_error", code="unreadable_answer", headers=headers)
         case LookupSpecError():
-            return ApiError(500, str(error), "server_error")
-    _log.error("a request failed", exc_info=error)
-    return ApiError(500, "The server met an unexpected error; its log has the details.", "server_error")
+            found = ApiError(500, str(error), "server_error")
+        case _:
+            _log.error("a request failed", exc_info=error)
+            found = ApiError(500, "The server met an unexpected error; its log has the details.", "server_error")
+    return found
 
 
 def from_validation(error: ValidationError, model: type[BaseModel]) -> ApiError:

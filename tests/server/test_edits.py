@@ -18,10 +18,11 @@ from lookup_server.errors import ApiError
 from lookup_server.settings import Settings
 
 from lookup_spec.model.load import LoadedModel
+from lookup_spec.pipeline.engine import Engine
 from tests.server.edit_cases import ADD, CASES, FOLDER, ROWS, dumped, lines, record
 from tests.server.edit_client import apply, edit, events_of, post, sha256
 from tests.server.test_connections import assert_idle, read_events, send
-from tests.server.tiny_service import CONTEXT, Running, running, until
+from tests.server.tiny_service import CONTEXT, Running, SlowEngine, running, until
 
 FIXED = ADD.replace("-", "+")
 LONG = "".join(f"value_{n} = compute({n})\n" for n in range(36))
@@ -534,3 +535,52 @@ def test_the_protocol_names_every_field_and_every_word() -> None:
     recorded = [json.loads(path.read_text(encoding="utf-8")) for path in FOLDER.iterdir()]
     fields |= {key for recording in recorded for event in recording["events"] for key in event}
     assert {name for name in fields | words if name not in page} == set()
+
+
+# Ahead of time.
+
+
+def test_a_warm_document_is_not_computed_again(loaded: LoadedModel) -> None:
+    """An edit of it, whatever it is, finds the document computed; another key's does not."""
+    with running(Engine(loaded), Settings(api_keys=("K1", "K2"))) as service:
+        headers = {"authorization": "Bearer K1"}
+        document = {"uri": "file:///a/long.py", "text": LONG}
+        url = f"{service.url}/v1/edits/warm"
+        first, again = (
+            httpx.post(url, json={"document": document}, headers=headers, timeout=30, trust_env=False).json()
+            for _ in range(2)
+        )
+        assert (first["object"], first["warm"], first["document"]["sha256"]) == ("edit.warm", True, sha256(LONG))
+        tokens = first["usage"]["prompt_tokens"]
+        assert first["usage"]["prompt_tokens_details"]["cached_tokens"] < 10
+        assert again["usage"]["prompt_tokens_details"]["cached_tokens"] > tokens - 10
+        short = {"document": {"uri": "file:///a/long.py", "base_sha256": sha256(LONG)}, "options": {"max_tokens": 3}}
+        for key, least, most in (("K1", tokens - 10, tokens), ("K2", 0, 10)):
+            body = {**short, "document": document if key == "K2" else short["document"], "instruction": "Fix it."}
+            usage = post(service.url, body, headers={"authorization": f"Bearer {key}"}).json()["usage"]
+            assert least <= usage["prompt_tokens_details"]["cached_tokens"] <= most
+
+
+def test_an_edit_goes_before_the_warming_of_its_document(loaded: LoadedModel) -> None:
+    """What is being computed ahead makes way."""
+    engine = SlowEngine(loaded, prefill_chunk=16)
+    with running(engine, Settings()) as service:
+        body = {"document": {"uri": "file:///a/long.py", "text": LONG}}
+        replies: list[Any] = []
+        url = f"{service.url}/v1/edits/warm"
+        thread = threading.Thread(
+            target=lambda: replies.append(httpx.post(url, json=body, timeout=30, trust_env=False).json())
+        )
+        thread.start()
+        until(lambda: service.runner.steps > 2)
+        assert post(service.url, {**body, "instruction": "x", "options": {"max_tokens": 1}}).status_code in (200, 422)
+        thread.join()
+        assert replies[0]["warm"] is False
+
+
+@pytest.mark.parametrize("fields", [{"document": None}, {"instruction": "x"}, {"document": {"text": "a\0"}}])
+def test_what_cannot_be_warmed_is_refused(quick: Running, fields: dict[str, Any]) -> None:
+    body = {"document": {"text": ADD}, **fields}
+    response = httpx.post(f"{quick.url}/v1/edits/warm", json=body, trust_env=False)
+    assert response.status_code == 400
+    assert response.json()["error"]["param"] in ("document", "instruction", "document.text")

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 from lookup_server.edits.documents import Documents, sha256_of
-from lookup_server.edits.requests import EditBody
+from lookup_server.edits.requests import Document, EditBody
 from lookup_server.errors import from_exception
 from lookup_server.openai.replies import accepted_prediction
 from lookup_server.runner import Stop
@@ -120,20 +120,11 @@ class EditReply:
         return {**event, **fields}
 
     def _about(self) -> Json:
-        document, source = self._body.document, self._source
         return {
             "created": self._head.created,
             "model": self._head.model,
             "mode": self._body.kind,
-            "document": {
-                "uri": document.uri,
-                "version": document.version,
-                "sha256": sha256_of(source.original),
-                "lines": len(source.lines),
-                "eol": source.eol,
-                "bom": source.bom,
-                "final_newline": source.final_newline,
-            },
+            "document": described(self._body.document, self._source),
             "range": _lines(self._plan.lines),
             "shown": _lines(self._plan.shown),
             "narrowed": self._plan.narrowed,
@@ -155,11 +146,25 @@ class EditReply:
             "prompt_tokens": stats.prompt_tokens,
             "completion_tokens": stats.completion_tokens,
             "total_tokens": stats.prompt_tokens + stats.completion_tokens,
+            "prompt_tokens_details": {"cached_tokens": stats.cached_tokens},
             "completion_tokens_details": {
                 "accepted_prediction_tokens": accepted,
                 "rejected_prediction_tokens": self._plan.predicted - accepted,
             },
         }
+
+
+def described(document: Document, source: SourceText) -> Json:
+    """A document as the service read it."""
+    return {
+        "uri": document.uri,
+        "version": document.version,
+        "sha256": sha256_of(source.original),
+        "lines": len(source.lines),
+        "eol": source.eol,
+        "bom": source.bom,
+        "final_newline": source.final_newline,
+    }
 
 
 def _lines(lines: Lines) -> Json:

@@ -11,7 +11,8 @@ from lookup_server.access import tenant_of
 from lookup_server.answering import Answering
 from lookup_server.edits.prepare import edit_tasks
 from lookup_server.edits.reply import EditHead
-from lookup_server.edits.requests import EditBody
+from lookup_server.edits.requests import EditBody, WarmRequest
+from lookup_server.edits.warm import warm_tasks
 from lookup_server.routes.documented import documented
 from lookup_server.routes.state import state_of
 from lookup_server.wire import Json
@@ -33,6 +34,22 @@ async def edit(request: Request) -> Response:
         1,
         partial(edit_tasks, body, state.engine, head, state.documents),
         stream=stream,
+        heartbeat=state.settings.heartbeat_seconds,
+        during=partial(state.edits.entered, head.tenant, head.edit_id, body.document.uri, head.stop),
+    )
+
+
+@router.post("/edits/warm", openapi_extra=documented(WarmRequest))
+async def warm(request: Request) -> Response:
+    """Computes a document ahead, so that the edit of it that follows begins sooner."""
+    state = state_of(request)
+    body = await bodies.read(request, WarmRequest, state.settings)
+    head = EditHead(state.model(body.model), tenant_of(request.scope))
+    return Answering(
+        state.runner,
+        1,
+        partial(warm_tasks, body, state.engine, head, state.documents),
+        stream=False,
         heartbeat=state.settings.heartbeat_seconds,
         during=partial(state.edits.entered, head.tenant, head.edit_id, body.document.uri, head.stop),
     )
