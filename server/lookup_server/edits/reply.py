@@ -19,6 +19,7 @@ from lookup_spec.pipeline.edit import EditDone, EditHunk, EditProgress, EditRun
 from lookup_spec.pipeline.edit_plan import EditPlan, EditRequest
 from lookup_spec.stats import Stats
 from lookup_spec.text.edit_task import Lines
+from lookup_spec.text.lines import SourceText
 
 Json = dict[str, Any]
 
