@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tokenizers import Tokenizer
 
 from lookup_bench.layout import Case
 from lookup_bench.replay import replay
-from lookup_spec.propose.hazard import Hazards
+from lookup_spec.propose.base import LATER
+from lookup_spec.propose.counts import Counts, Key, Tables, scaled
+from lookup_spec.propose.guess import Kind
+from lookup_spec.propose.hazard import Hazards, less_known
 from lookup_spec.propose.proposer import LookupProposer
 from lookup_spec.propose.store import SegmentStore
 from lookup_spec.text.retokenize import TokenizerRetokenizer
 
 _WIDTH = 64
 _WITHOUT = 4
+_REMEMBERED = 20.0
+_BORROWED = 10.0
+_LEAST = 4.0
 
 
-def calibrate(cases: Iterable[Case], tokenizer: Tokenizer) -> Hazards:
+def calibrate(cases: Iterable[Case], tokenizer: Tokenizer) -> Tables:
     """Counts, over recorded edits, which guesses come true; with predictions, and now and then without."""
     hazards, store = Hazards({}), SegmentStore()
     retokenizer = TokenizerRetokenizer(tokenizer)
@@ -25,4 +31,36 @@ def calibrate(cases: Iterable[Case], tokenizer: Tokenizer) -> Hazards:
         for prompt in [case.predicted(), case.prompt][: 1 if number % _WITHOUT else 2]:
             proposer = LookupProposer(store, hazards=hazards, retokenizer=retokenizer)
             replay(proposer, prompt, case.answer, _WIDTH)
-    return hazards
+    return smoothed(hazards)
+
+
+def smoothed(hazards: Hazards) -> Tables:
+    """What was counted, also with less and less of each key known, each worth a few dozen observations at most.
+
+    The rate of a key is drawn towards that of the key with less known, the more so the less often the key was seen.
+    """
+    tables: Tables = {}
+    for name, full, (came_before, tried_before), (came, tried) in hazards.seen():
+        # Recorded answers never talk before they begin, so they do not tell how often one begins after that.
+        if name == "first" and full[1:3] == (Kind.START, LATER):
+            continue
+        table, key = tables.setdefault(name, {}), full
+        while key:
+            known_came, known_tried = table.get(key, (0.0, 0.0))
+            table[key] = [known_came + came - came_before, known_tried + tried - tried_before]
+            key = less_known(name, key)
+    return {name: _drawn(name, table) for name, table in tables.items()}
+
+
+def _drawn(name: str, table: Mapping[Key, Counts]) -> dict[Key, Counts]:
+    drawn: dict[Key, Counts] = {}
+    # Short keys stand before the longer ones that begin with them.
+    for key in sorted(table):
+        came, tried = scaled(table[key], _REMEMBERED)
+        shorter = less_known(name, key)
+        if not shorter:
+            drawn[key] = [came, tried]
+        elif tried >= _LEAST:
+            came_shorter, tried_shorter = drawn[shorter]
+            drawn[key] = [came + _BORROWED * came_shorter / tried_shorter, tried + _BORROWED]
+    return drawn

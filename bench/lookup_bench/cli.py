@@ -108,11 +108,12 @@ def calibrate(
     from lookup_bench.calibrate import calibrate as count
     from lookup_bench.layout import cases
     from lookup_bench.tokenizer import open_tokenizer
+    from lookup_spec.propose.counts import dumps
 
     try:
         tokenizer = open_tokenizer(model)
-        hazards = count(cases(_records(edits, None, 0), tokenizer), tokenizer)
-        hazards.save(out)
+        counts = count(cases(_records(edits, None, 0), tokenizer), tokenizer)
+        out.write_text(dumps(counts, {}), encoding="utf-8")
     except (LookupSpecError, OSError) as error:
         typer.echo(f"lookup-spec bench calibrate: {' '.join(str(error).split())}", err=True)
         raise typer.Exit(1) from None

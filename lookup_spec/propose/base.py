@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from lookup_spec.propose.announced import announced
 from lookup_spec.propose.changed import NEVER, Changes, Return
+from lookup_spec.propose.ending import Ending, Endings
 from lookup_spec.propose.guess import Guess, Kind, matched
 from lookup_spec.propose.retokenizer import Retokenizer
 
 _STRONG = 8
 _NEAR = 32
+_LINE, _LINES, _TOKENS = 24, 60, 16
+_ALIKE = 3
 _ANCHORS = 3
 _SETTLED = 200
 _GAP_BUCKETS = (0, 0, 1, 2, 3, 3, *[4] * 4, *[5] * 20)
-_LATER = 2  # detail of a start that comes after other lines
+LATER = 2
+"""Detail of a start that comes after other lines."""
 
 
 class Base:
@@ -29,12 +33,16 @@ class Base:
         ids: the whole answer as it is expected if nothing changes.
         low: where the text itself begins in it, behind what opens it.
         high: where it ends.
+        endings: of tokens.
         retokenizer: knows the tokenizer; None proposes no changes.
     """
 
-    def __init__(self, ids: Sequence[int], low: int, high: int, retokenizer: Retokenizer | None = None) -> None:
+    def __init__(
+        self, ids: Sequence[int], low: int, high: int, endings: Endings, retokenizer: Retokenizer | None = None
+    ) -> None:
         self.ids = list(ids)
         self._low = low
+        self._endings = endings
         self._retokenizer = retokenizer
         self._changes = None if retokenizer is None else Changes(self.ids, low, high, retokenizer)
         self.cursor, self.gap, self.run = low, 0, 0
@@ -54,12 +62,14 @@ class Base:
 
     def guesses(self, known: Sequence[int]) -> list[Guess]:
         """How the answer may go on from where it stands, or stood, in the base."""
-        ids, cursor = self.ids, self.cursor
+        cursor = self.cursor
         found = self._following() if self.gap == 0 else self._coming_back(known)
         if self.run < _STRONG:
             for age, anchor in enumerate(reversed(self._anchors)):
                 if anchor != cursor:
-                    found.append(Guess(Kind.RETURN, ids, anchor, matched(known, ids, anchor), age))
+                    found.append(self._guess(Kind.RETURN, known, anchor, age))
+        if self._low and not self._begun and self._endings[known[-1]] == Ending.LINE:
+            found.append(Guess(Kind.START, self.ids, 0, 0, LATER))
         return [guess for guess in found if guess.place < len(guess.text)]
 
     def _following(self) -> list[Guess]:
@@ -75,15 +85,41 @@ class Base:
         if gap > 1:
             places.append((Kind.SKIP, cursor + 1))
         detail = _GAP_BUCKETS[gap] if gap < len(_GAP_BUCKETS) else 6
-        found = [
-            Guess(kind, ids, place, matched(known, ids, place), detail) for kind, place in places if place < len(ids)
-        ]
-        if self._low and not self._begun and self._ends_line(known[-1:]):
-            found.append(Guess(Kind.START, ids, 0, 0, _LATER))
+        found = [self._guess(kind, known, place, detail) for kind, place in places if place < len(ids)]
+        taken = {place for _, place in places}
+        for place, number in self._alike(self._endings[known[-1]]):
+            if place not in taken:
+                taken.add(place)
+                found.append(Guess(Kind.ALIKE, ids, place, matched(known, ids, place), 7 * number + detail))
         return found
 
-    def _ends_line(self, last: Sequence[int]) -> bool:
-        return self._retokenizer is not None and self._retokenizer.pieces(last)[0].endswith("\n")
+    def _guess(self, kind: Kind, known: Sequence[int], place: int, detail: int) -> Guess:
+        """A guess whose detail also tells whether text and base end alike before it."""
+        ids, endings = self.ids, self._endings
+        alike = place > 0 and endings[ids[place - 1]] == endings[known[-1]]
+        return Guess(kind, ids, place, matched(known, ids, place), 2 * detail + alike)
+
+    def _alike(self, ending: Ending) -> list[tuple[int, int]]:
+        """Places a little after the cursor where the base ends like the text does, each with its number.
+
+        At the end of a line also where the line begins in which the base was left, and the same for the place where it
+        was left before.
+        """
+        if ending != Ending.LINE:
+            places = self._places(ending, self.cursor + 1, self.cursor + _TOKENS, 1)
+            return [(place, number) for number, place in enumerate(islice(places, _ALIKE))]
+        found = []
+        for number, pivot in enumerate((self.cursor, *self._anchors[-1:])):
+            starts = self._places(ending, pivot, max(self._low, pivot - _LINE), -1)
+            found += [(place, (_ALIKE + 1) * number) for place in islice(starts, 1)]
+            starts = self._places(ending, pivot + 1, pivot + _LINES, 1)
+            found += [(place, (_ALIKE + 1) * number + after) for after, place in enumerate(islice(starts, _ALIKE), 1)]
+        return found
+
+    def _places(self, ending: Ending, start: int, end: int, step: int) -> Iterator[int]:
+        """The places from ``start`` to ``end`` before which a token ends in some way."""
+        ids, endings = self.ids, self._endings
+        return (place for place in range(start, min(end, len(ids)), step) if endings[ids[place - 1]] == ending)
 
     def branches(self, place: int) -> list[Guess]:
         """The two ways on where the text may change, or none."""

@@ -45,6 +45,9 @@ class Kind(IntEnum):
     """The lines before are indented otherwise than in the base; this one is, too."""
     REPLACED = 15
     """Text was replaced elsewhere, or inserted, and is here, too."""
+    ALIKE = 16
+    """Some of the base was replaced; it goes on behind the next token that ends like the last one, or one of the next;
+    or a line was inserted, and it goes on where the line begins in which it was left."""
 
 
 class Detour(NamedTuple):

@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 
-from lookup_spec.propose.counts import Counts, Key, Tables, dumps, loads, scaled
+from lookup_spec.propose.counts import Counts, Key, Tables, loads
+from lookup_spec.propose.ending import Ending
 from lookup_spec.propose.guess import Guess, Kind
 
 DEPTH_BUCKETS = (0, 0, 1, 2, 3, 3, 4, 4, 4, *[5] * 8, *[6] * 16, *[7] * 32)
@@ -18,18 +18,20 @@ _LENGTH_BUCKETS = (0, 1, 2, 3, 4, 5, 6, 7, *[8] * 4, *[9] * 8, *[10] * 20, *[11]
 _ROWS = DEPTH_BUCKETS[-1] + 1
 _RANKS = 9
 _UNSEEN = 4.0
-_REMEMBERED = 40.0
+_BORROWED = 10.0
 _CHANGED = (Kind.RENAMED, Kind.INDENTED, Kind.REPLACED)
+_DETAILED = (Kind.START, *_CHANGED, Kind.KEPT)
 _REACHES = (0.9, 0.3, 0.2, 0.8, 0.8, 0.55, 0.55, 0.35)
 
 
 class Hazards:
     """Counts of guesses, by what was known when they were made.
 
-    Three questions are counted: does the first token of a guess come, by kind, matched length and detail;
-    does it come although better guesses fail, by rank; and does the chain behind it go on, by kind, matched
-    length and depth. Counts start from given ones (or from rough guesses where these have none) and move to
-    what is seen.
+    Four questions are counted: does the first token of a guess come, by kind, matched length, detail and what the
+    text ends with; does it come although better guesses fail, by rank; does the chain behind it go on, by kind,
+    matched length, depth and what the text ended with; and, where chains part that agreed before, does the next one
+    go on if better ones do not. Counts start from given ones and move to what is seen. Where those have none, they
+    start from the ones of a shorter key, if the question has them, or from a rough guess.
 
     Holds counts only, never tokens. Requests may share one object, but not those of different tenants: what
     one has counted shows in how much is drafted for the other. Not for several threads.
@@ -40,14 +42,15 @@ class Hazards:
 
     def __init__(self, start: Tables | None = None) -> None:
         self._start = shipped() if start is None else start
-        self._begun: Tables = {"first": {}, "ranked": {}, "further": {}}
+        self._begun: Tables = {"first": {}, "ranked": {}, "parted": {}, "further": {}}
         self._first: dict[Key, Counts] = {}
         self._ranked: dict[Key, Counts] = {}
-        self._further: dict[tuple[int, int], list[Counts]] = {}
+        self._parted: dict[Key, Counts] = {}
+        self._further: dict[tuple[int, int, int], list[Counts]] = {}
 
-    def first(self, guess: Guess) -> float:
-        """Probability that the guess's first token comes, whatever else is guessed."""
-        came, tried = self._first_counts(guess)
+    def first(self, guess: Guess, ending: Ending) -> float:
+        """Probability that the guess's first token comes after a text with this ending, whatever else is guessed."""
+        came, tried = self._first_counts(guess, ending)
         return came / tried
 
     def ranked(self, rank: int, alone: float) -> float:
@@ -55,30 +58,42 @@ class Hazards:
         not."""
         if rank == 0:
             return alone
-        came, tried = self._ranked_counts(rank, alone)
+        came, tried = self._ranked_counts("ranked", self._ranked, rank, alone)
         return came / tried
 
-    def further(self, kind: Kind, length: int) -> list[Counts]:
+    def parted(self, rank: int, alone: float) -> float:
+        """The same where chains part."""
+        if rank == 0:
+            return alone
+        came, tried = self._ranked_counts("parted", self._parted, rank, alone)
+        return came / tried
+
+    def further(self, kind: Kind, length: int, ending: Ending) -> list[Counts]:
         """By depth bucket: how often the next token of a chain came, given that all before it did."""
-        key = (kind, _LENGTH_BUCKETS[length] if length < len(_LENGTH_BUCKETS) else 12)
+        key = (_LENGTH_BUCKETS[length] if length < len(_LENGTH_BUCKETS) else 12, kind, ending)
         rows = self._further.get(key)
         if rows is None:
-            rows = self._further[key] = [self._begin("further", (*key, bucket), 0.85) for bucket in range(_ROWS)]
+            rows = self._further[key] = [self._begin("further", (bucket, *key), 0.85) for bucket in range(_ROWS)]
         return rows
 
-    def count_first(self, guess: Guess, came: bool) -> None:
+    def count_first(self, guess: Guess, ending: Ending, came: bool) -> None:
         """Takes in whether a guess's first token came."""
-        _count(self._first_counts(guess), came)
+        _count(self._first_counts(guess, ending), came)
 
     def count_ranked(self, rank: int, alone: float, came: bool) -> None:
         """Takes in whether a guess came when the ``rank`` better ones had failed."""
         if rank:
-            _count(self._ranked_counts(rank, alone), came)
+            _count(self._ranked_counts("ranked", self._ranked, rank, alone), came)
 
-    def count_further(self, kind: Kind, length: int, start: int, depth: int, missed: bool) -> None:
+    def count_parted(self, rank: int, alone: float, came: bool) -> None:
+        """The same where chains part."""
+        if rank:
+            _count(self._ranked_counts("parted", self._parted, rank, alone), came)
+
+    def count_further(self, kind: Kind, length: int, ending: Ending, *, start: int, depth: int, missed: bool) -> None:
         """Takes in that, of a chain, the tokens from depth ``start`` to ``depth`` came, at least one, and
         whether the next did not."""
-        rows = self.further(kind, length)
+        rows = self.further(kind, length, ending)
         for bucket in DEPTH_BUCKETS[start + 1 : depth]:
             row = rows[bucket]
             row[0] += 1.0
@@ -86,41 +101,55 @@ class Hazards:
         if missed:
             rows[DEPTH_BUCKETS[min(depth, len(DEPTH_BUCKETS) - 1)]][1] += 1.0
 
-    def _first_counts(self, guess: Guess) -> Counts:
+    def _first_counts(self, guess: Guess, ending: Ending) -> Counts:
         kind, _, _, length, detail, _ = guess
-        key = (kind, _LENGTH_BUCKETS[length] if length < len(_LENGTH_BUCKETS) else 12, detail)
+        key = (_LENGTH_BUCKETS[length] if length < len(_LENGTH_BUCKETS) else 12, kind, detail, ending)
         counts = self._first.get(key)
         if counts is None:
             counts = self._first[key] = self._begin("first", key, _rough(guess))
         return counts
 
-    def _ranked_counts(self, rank: int, alone: float) -> Counts:
+    def _ranked_counts(self, name: str, table: dict[Key, Counts], rank: int, alone: float) -> Counts:
         key = (min(rank, _RANKS), int(alone * 20) if alone > 0.1 else int(alone * 100) - 50)
-        counts = self._ranked.get(key)
+        counts = table.get(key)
         if counts is None:
-            counts = self._ranked[key] = self._begin("ranked", key, alone * 0.7)
+            counts = table[key] = self._begin(name, key, alone * 0.7)
         return counts
 
     def seen(self) -> Iterator[tuple[str, Key, Counts, Counts]]:
         """All counts that have changed: question, key, as they began, as they are."""
-        further = {(*key, bucket): row for key, rows in self._further.items() for bucket, row in enumerate(rows)}
-        for name, table in (("first", self._first), ("ranked", self._ranked), ("further", further)):
+        further: dict[Key, Counts] = {
+            (bucket, *key): row for key, rows in self._further.items() for bucket, row in enumerate(rows)
+        }
+        tables: Tables = {"first": self._first, "ranked": self._ranked, "parted": self._parted, "further": further}
+        for name, table in tables.items():
             begun = self._begun[name]
             for key, counts in table.items():
                 if counts != begun[key]:
                     yield name, key, begun[key], counts
 
-    def save(self, path: Path) -> None:
-        """Writes the counts that have changed as JSON, each worth a few dozen observations at most."""
-        tables: Tables = {name: {} for name in self._begun}
-        for name, key, _, counts in self.seen():
-            tables[name][key] = scaled(counts, _REMEMBERED)
-        path.write_text(dumps(tables, {}), encoding="utf-8")
-
     def _begin(self, name: str, key: Key, rough: float) -> Counts:
-        counts = self._start.get(name, {}).get(key) or [rough * _UNSEEN, _UNSEEN]
+        table = self._start.get(name, {})
+        counts = table.get(key)
+        shorter = key
+        while counts is None:
+            if (shorter := less_known(name, shorter)) == ():
+                counts = [rough * _UNSEEN, _UNSEEN]
+            elif shorter in table:
+                came, tried = table[shorter]
+                counts = [came / tried * _BORROWED, _BORROWED]
         self._begun[name][key] = counts
         return list(counts)
+
+
+def less_known(name: str, key: Key) -> Key:
+    """The key without what matters least, for a question; or ``()`` where nothing can be left out.
+
+    How an answer begins, and whether a change applies, depends on the detail and on nothing else that is known.
+    """
+    if name in ("ranked", "parted") or (name == "first" and len(key) == 3 and key[1] in _DETAILED):
+        return ()
+    return key[:-1]
 
 
 def _count(counts: Counts, came: bool) -> None:

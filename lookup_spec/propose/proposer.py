@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, chain
+from operator import itemgetter
 
 from lookup_spec.propose.base import Base
 from lookup_spec.propose.blocks import blocks
 from lookup_spec.propose.changed import NEVER
+from lookup_spec.propose.ending import Ending, Endings
 from lookup_spec.propose.frame import framed
 from lookup_spec.propose.grow import Ranked, grow, rank
 from lookup_spec.propose.guess import Guess, Kind
-from lookup_spec.propose.hazard import Hazards
+from lookup_spec.propose.hazard import DEPTH_BUCKETS, Hazards
 from lookup_spec.propose.index import Index
 from lookup_spec.propose.prompt import Prompt, Span
 from lookup_spec.propose.retokenizer import Retokenizer
@@ -20,7 +22,7 @@ from lookup_spec.propose.segment import Segment
 from lookup_spec.propose.store import SegmentStore
 from lookup_spec.propose.tree import DraftTree
 
-DEFAULT_FLOOR = 0.0155
+DEFAULT_FLOOR = 0.025
 
 _SURE = 32
 _FAR_MATCH = 5
@@ -65,7 +67,8 @@ class LookupProposer:
         span = next((span for span in prompt.spans if span.kind == "base"), Span(0, len(prompt.ids), "base"))
         prediction = next((item for item in prompt.references if item.kind == "prediction"), None)
         expected = prediction if prediction is not None else framed(prompt.ids, span, self._retokenizer)
-        self._base = Base(expected.ids, expected.opening, len(expected.ids), self._retokenizer)
+        self._endings = Endings(self._retokenizer)
+        self._base = Base(expected.ids, expected.opening, len(expected.ids), self._endings, self._retokenizer)
         self._index = Index(self._text, self._base, self._segment(expected.ids))
         # The base stands in the prediction, too, and need not be looked up twice.
         for edges in _around(prompt, span):
@@ -75,6 +78,7 @@ class LookupProposer:
         for start, end in _messages(prompt):
             self._base.announce(prompt.ids[start:end])
         self._ranked: list[Ranked] | None = None
+        self._ending = Ending.WORD
 
     def _look_in(self, text: Sequence[int], edges: Sequence[int]) -> None:
         for start, end in blocks(edges):
@@ -86,7 +90,8 @@ class LookupProposer:
     def propose(self, limit: int) -> DraftTree:
         if limit <= 0:
             return DraftTree.root(self._text[-1])
-        return grow(self._text[-1], self._guesses(), self._base, self._hazards, limit, self._floor)
+        ranked = self._guesses()
+        return grow(self._text[-1], ranked, self._base, self._hazards, self._ending, limit, self._floor)
 
     def observe(self, ids: Sequence[int], seen: Seen | None = None) -> None:  # noqa: ARG002 - not used yet
         if not ids:
@@ -98,56 +103,72 @@ class LookupProposer:
         if hit is None:
             self._base.leave(len(ids))
         else:
-            self._go_on(hit, ids)
+            self._go_on(self._furthest(hit, ids), ids)
         self._ranked = None
 
     def _guesses(self) -> list[Ranked]:
         if self._ranked is None:
-            self._ranked = rank(self._best(self._all_guesses()), self._hazards)
+            self._ending = self._endings[self._text[-1]]
+            self._ranked = rank(self._all_guesses(), self._hazards)
         return self._ranked
 
-    def _best(self, guesses: Iterable[Guess]) -> Iterable[tuple[float, Guess]]:
-        """The likeliest guess of each token, with its probability."""
-        best: dict[int, tuple[float, Guess]] = {}
-        for guess in guesses:
-            probability = self._hazards.first(guess)
-            token = guess.text[guess.place]
-            rival = best.get(token)
-            if rival is None or rival[0] < probability:
-                best[token] = (probability, guess)
-        return best.values()
-
-    def _all_guesses(self) -> list[Guess]:
+    def _all_guesses(self) -> list[tuple[float, Guess]]:
+        """Guesses, each with its probability alone."""
+        base, hazards, ending = self._base, self._hazards, self._ending
         if len(self._text) == self._start:
-            return self._base.first_guesses()
-        base = self._base
-        guesses = base.guesses(self._text)
-        # In a long copy nothing else comes near, and looking would be the greater part of the work.
-        if base.gap == 0 and base.run >= _SURE:
-            return guesses
-        taken = {guess.place for guess in guesses if guess.text is base.ids}
-        found = guesses + self._index.guesses(taken)
-        if not base.changing:
-            return found
-        # Seeing whether the base changes at a place takes a while, so only where it matters.
-        return [
-            way
-            for probability, guess in self._best(found)
-            for way in (base.changed(guess) if probability >= _LIKELY else [guess])
-        ]
+            guesses = base.first_guesses()
+        else:
+            guesses = base.guesses(self._text)
+            # In a long copy nothing else comes near, and looking would be the greater part of the work.
+            if base.gap or base.run < _SURE:
+                guesses += self._index.guesses({guess.place for guess in guesses if guess.text is base.ids})
+        found = [(hazards.first(guess, ending), guess) for guess in guesses]
+        if base.changing and (base.gap or base.run < _SURE):
+            # Seeing whether the base changes at a place takes a while, so only where it matters.
+            likely = [guess for probability, guess in found if probability >= _LIKELY]
+            ways = [way for guess in likely for way in base.changed(guess)[1:]]
+            found += [(hazards.first(way, ending), way) for way in ways]
+        return found
 
-    def _count_first(self, token: int) -> Guess | None:
-        """Counts which guesses were right; gives the one that was."""
+    def _count_first(self, token: int) -> list[Guess] | None:
+        """Counts which guesses were right; gives those that were."""
         hazards = self._hazards
-        hit: Guess | None = None
-        for place, (_, alone, guess) in enumerate(self._guesses()):
-            came = guess.text[guess.place] == token
-            hazards.count_first(guess, came)
+        hit: list[Guess] | None = None
+        for place, (_, alone, guesses) in enumerate(self._guesses()):
+            came = guesses[0].token == token
+            for guess in guesses:
+                hazards.count_first(guess, self._ending, came)
             if hit is None:
                 hazards.count_ranked(place, alone, came)
             if came:
-                hit = guess
+                hit = guesses
         return hit
+
+    def _furthest(self, guesses: list[Guess], ids: list[int]) -> Guess:
+        """The guess that went well for longest; counts how far the others did, and where to they parted."""
+        if len(guesses) == 1:
+            return guesses[0]
+        base, hazards, ending = self._base, self._hazards, self._ending
+        ways = [base.ahead(guess, len(ids))[0] for guess in guesses]
+        depths = [_common(way, ids[: len(way)]) for way in ways]
+        best = max(range(len(ways)), key=depths.__getitem__)
+        for number, (guess, way, depth) in enumerate(zip(guesses, ways, depths, strict=True)):
+            if number != best:
+                missed = depth < len(way)
+                hazards.count_further(*base.pace(guess), ending, start=0, depth=depth, missed=missed)
+        for depth in sorted(set(depths)):
+            bucket = DEPTH_BUCKETS[min(depth, len(DEPTH_BUCKETS) - 1)]
+            alone: dict[int, float] = {}
+            for guess, way, most in zip(guesses, ways, depths, strict=True):
+                if depth <= most and depth < len(way):
+                    came, tried = hazards.further(*base.pace(guess), ending)[bucket]
+                    alone[way[depth]] = max(alone.get(way[depth], 0.0), came / tried)
+            if len(alone) > 1:
+                for place, (token, rate) in enumerate(sorted(alone.items(), key=itemgetter(1), reverse=True)):
+                    hazards.count_parted(place, rate, token == ids[depth])
+                    if token == ids[depth]:
+                        break
+        return guesses[best]
 
     def _go_on(self, guess: Guess, ids: list[int]) -> None:
         """Counts how far guesses were right, and moves the base's cursor along."""
@@ -159,7 +180,7 @@ class LookupProposer:
             coming, fork = base.ahead(guess, len(ids) - done)
             depth = _common(coming, ids[done : done + len(coming)])
             missed = depth < len(coming)
-            self._hazards.count_further(kind, length, done, done + depth, missed)
+            self._hazards.count_further(kind, length, self._ending, start=done, depth=done + depth, missed=missed)
             done += depth
             self._move(guess, depth, len(ids) - done)
             if done == len(ids) or base.gap:
@@ -168,7 +189,7 @@ class LookupProposer:
             branches = base.branches(base.cursor)
             if not missed and fork < NEVER:
                 for branch in branches:
-                    self._hazards.count_first(branch, branch.text[branch.place] == ids[done])
+                    self._hazards.count_first(branch, self._ending, branch.token == ids[done])
             taken = [branch for branch in branches if branch.text[branch.place] == ids[done]]
             if not taken:
                 break

@@ -16,6 +16,7 @@ from tokenizers.trainers import BpeTrainer
 from typer.testing import CliRunner
 
 from lookup_spec.propose.counts import loads
+from lookup_spec.propose.ending import Ending
 from lookup_spec.propose.guess import Guess, Kind
 from lookup_spec.propose.hazard import Hazards
 
@@ -178,7 +179,7 @@ def test_calibration_writes_counts_that_proposers_start_from(edits: Path, tokeni
     code, output = run("--edits", edits, "--model", tokenizer, "--out", out, command="calibrate")
     assert code == 0, output
     start = Guess(Kind.START, (0,), 0, 0, 0)
-    assert Hazards(loads(out.read_text())[1]).first(start) > Hazards({}).first(start)
+    assert Hazards(loads(out.read_text())[1]).first(start, Ending.WORD) > Hazards({}).first(start, Ending.WORD)
     code, output = run("--edits", edits, "--model", tokenizer, "--out", tmp_path, command="calibrate")
     assert code == 1
     assert "Is a directory" in output

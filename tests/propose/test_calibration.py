@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from lookup_spec.propose import calibration as module
 from lookup_spec.propose.calibration import Calibration, Calibrations
 from lookup_spec.propose.counts import Tables, dumps, loads, scaled
+from lookup_spec.propose.ending import Ending
 from lookup_spec.propose.guess import Guess, Kind
 from lookup_spec.propose.hazard import Hazards, shipped_digest
 
@@ -24,12 +25,12 @@ def teach(calibration: Calibration, came: bool, times: int = 1) -> None:
     """One request that sees the same guess come true, or fail, so many times."""
     hazards = calibration.start()
     for _ in range(times):
-        hazards.count_first(LIKELY, came)
+        hazards.count_first(LIKELY, Ending.WORD, came)
     calibration.learn(hazards)
 
 
 def likely(calibration: Calibration) -> float:
-    return calibration.start().first(LIKELY)
+    return calibration.start().first(LIKELY, Ending.WORD)
 
 
 def test_requests_start_from_what_earlier_ones_saw() -> None:
@@ -67,13 +68,15 @@ def test_requests_at_the_same_time_do_not_disturb_each_other() -> None:
     """What another request teaches does not move the counts of one that runs, and both are learned from."""
     calibration = Calibration()
     running = calibration.start()
-    before, alone = running.first(LIKELY), likely(calibration)
+    before, alone = running.first(LIKELY, Ending.WORD), likely(calibration)
     teach(calibration, came=False, times=5)
-    assert running.first(LIKELY) == before
-    assert running.further(CHAIN.kind, CHAIN.length) == calibration.start().further(CHAIN.kind, CHAIN.length)
+    assert running.first(LIKELY, Ending.WORD) == before
+    assert running.further(CHAIN.kind, CHAIN.length, Ending.WORD) == calibration.start().further(
+        CHAIN.kind, CHAIN.length, Ending.WORD
+    )
     once = likely(calibration)
     for _ in range(5):
-        running.count_first(LIKELY, came=False)
+        running.count_first(LIKELY, Ending.WORD, came=False)
     calibration.learn(running)
     assert likely(calibration) < once < alone
 
@@ -82,8 +85,8 @@ def test_a_request_that_saw_nothing_teaches_nothing(tmp_path: Path) -> None:
     """Counts that were only looked at are not learned, and no file is written for them."""
     calibration = Calibration(tmp_path / "a.json")
     hazards = calibration.start()
-    hazards.first(LIKELY)
-    hazards.further(CHAIN.kind, CHAIN.length)
+    hazards.first(LIKELY, Ending.WORD)
+    hazards.further(CHAIN.kind, CHAIN.length, Ending.WORD)
     calibration.learn(hazards)
     calibration.save()
     assert list(tmp_path.iterdir()) == []
@@ -95,19 +98,21 @@ def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
     calibration = Calibration(path)
     hazards = calibration.start()
     for _ in range(4):
-        hazards.count_first(LIKELY, came=False)
+        hazards.count_first(LIKELY, Ending.WORD, came=False)
         hazards.count_ranked(2, 0.3, came=True)
-        hazards.count_further(CHAIN.kind, CHAIN.length, 0, 9, missed=True)
+        hazards.count_parted(1, 0.6, came=True)
+        hazards.count_further(CHAIN.kind, CHAIN.length, Ending.WORD, start=0, depth=9, missed=True)
     calibration.learn(hazards)
     calibration.save()
     again = Calibration(path)
     assert list(path.parent.iterdir()) == [path]
     now, then = again.start(), calibration.start()
-    assert now.first(LIKELY) == pytest.approx(then.first(LIKELY), abs=1e-3)
+    assert now.first(LIKELY, Ending.WORD) == pytest.approx(then.first(LIKELY, Ending.WORD), abs=1e-3)
     assert now.ranked(2, 0.3) == pytest.approx(then.ranked(2, 0.3), abs=1e-3)
-    for one, other in zip(now.further(*CHAIN[::3]), then.further(*CHAIN[::3]), strict=True):
+    assert now.parted(1, 0.6) == pytest.approx(then.parted(1, 0.6), abs=1e-3)
+    for one, other in zip(now.further(*CHAIN[::3], Ending.WORD), then.further(*CHAIN[::3], Ending.WORD), strict=True):
         assert one == pytest.approx(other, abs=1e-3)
-    assert now.first(LIKELY) < Hazards().first(LIKELY)
+    assert now.first(LIKELY, Ending.WORD) < Hazards().first(LIKELY, Ending.WORD)
 
 
 def test_files_hold_nothing_but_small_numbers(tmp_path: Path) -> None:
@@ -166,7 +171,7 @@ def test_a_bad_file_is_passed_over_once_and_replaced(
         path.write_bytes(content)
     with caplog.at_level(logging.WARNING):
         calibration = Calibration(path)
-        assert likely(calibration) == Hazards().first(LIKELY)
+        assert likely(calibration) == Hazards().first(LIKELY, Ending.WORD)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert str(path) in caplog.text
     teach(calibration, came=False)
@@ -211,7 +216,7 @@ def test_a_reader_never_sees_a_torn_file(tmp_path: Path, caplog: pytest.LogCaptu
         for writer in writers:
             writer.join()
     assert caplog.records == []
-    assert likely(Calibration(path)) < Hazards().first(LIKELY)
+    assert likely(Calibration(path)) < Hazards().first(LIKELY, Ending.WORD)
 
 
 def test_files_are_written_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,11 +235,11 @@ def test_tenants_teach_only_themselves(tmp_path: Path) -> None:
     for directory in (None, tmp_path):
         calibrations = Calibrations(directory)
         teach(calibrations.of("secret-key"), came=False)
-        assert likely(calibrations.of("b")) == likely(calibrations.of("")) == Hazards().first(LIKELY)
+        assert likely(calibrations.of("b")) == likely(calibrations.of("")) == Hazards().first(LIKELY, Ending.WORD)
         assert calibrations.of("secret-key") is calibrations.of("secret-key")
         calibrations.save()
     again = Calibrations(tmp_path)
-    assert likely(again.of("b")) == Hazards().first(LIKELY) > likely(again.of("secret-key"))
+    assert likely(again.of("b")) == Hazards().first(LIKELY, Ending.WORD) > likely(again.of("secret-key"))
     assert [("secret" in path.name, path.suffix) for path in tmp_path.iterdir()] == [(False, ".json")]
 
 
@@ -245,7 +250,9 @@ def test_any_number_of_tenants_takes_bounded_memory(tmp_path: Path) -> None:
         teach(calibrations.of(f"tenant {number}"), came=False)
     assert len(calibrations._kept) == 3
     calibrations.save()
-    assert all(likely(calibrations.of(f"tenant {number}")) < Hazards().first(LIKELY) for number in range(20))
+    assert all(
+        likely(calibrations.of(f"tenant {number}")) < Hazards().first(LIKELY, Ending.WORD) for number in range(20)
+    )
 
 
 keys = st.lists(st.integers(-100, 100), min_size=1, max_size=3).map(tuple)
