@@ -118,7 +118,9 @@ def test_an_offence_would_be_found(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(("lane", "unwanted"), [("propose", "torch transformers tokenizers"), ("text", "torch")])
+@pytest.mark.parametrize(
+    ("lane", "unwanted"), [("propose", "torch transformers tokenizers tree_sitter"), ("text", "torch")]
+)
 def test_lower_lanes_load_without_heavy_libraries(lane, unwanted):
     """Importing the package and every module of the lane leaves torch and its like unloaded."""
     names = [f"lookup_spec.{lane}.{path.stem}" for path in (ROOT / "lookup_spec" / lane).glob("[!_]*.py")]

@@ -48,6 +48,8 @@ class Kind(IntEnum):
     ALIKE = 16
     """Some of the base was replaced; it goes on behind the next token that ends like the last one, or one of the next;
     or a line was inserted, and it goes on where the line begins in which it was left."""
+    SYNTAX = 17
+    """The latest words stand somewhere but for some names, which are changed in what follows there, too."""
 
 
 class Detour(NamedTuple):

@@ -166,6 +166,8 @@ def _rough(guess: Guess) -> float:
         return 0.9
     if guess.kind in (Kind.INSERT, Kind.SUBSTITUTE, Kind.SKIP):
         return 0.1 + 0.05 * min(guess.length, 8)
+    if guess.kind == Kind.SYNTAX:
+        return 0.2
     return min(0.95, 0.15 + 0.1 * guess.length)
 
 

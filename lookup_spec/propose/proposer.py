@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import accumulate, chain
 from operator import itemgetter
 
+from lookup_spec.propose.alike import Alike
 from lookup_spec.propose.base import Base
 from lookup_spec.propose.blocks import blocks
 from lookup_spec.propose.changed import NEVER
@@ -19,12 +20,14 @@ from lookup_spec.propose.prompt import Prompt, Span
 from lookup_spec.propose.retokenizer import Retokenizer
 from lookup_spec.propose.seen import Seen
 from lookup_spec.propose.segment import Segment
+from lookup_spec.propose.shaped import ShapedSegment
 from lookup_spec.propose.store import SegmentStore
 from lookup_spec.propose.tree import DraftTree
 
 DEFAULT_FLOOR = 0.025
 
 _SURE = 32
+_UNSURE = 0.2
 _FAR_MATCH = 5
 _LIKELY = 0.2
 _LONGEST_MESSAGE = 512
@@ -77,12 +80,19 @@ class LookupProposer:
         self._look_in(tuple(chain(*others)), list(accumulate(map(len, others), initial=0)))
         for start, end in _messages(prompt):
             self._base.announce(prompt.ids[start:end])
+        self._alike = None if self._retokenizer is None else self._alike_to(expected.ids, self._retokenizer)
         self._ranked: list[Ranked] | None = None
         self._ending = Ending.WORD
 
     def _look_in(self, text: Sequence[int], edges: Sequence[int]) -> None:
         for start, end in blocks(edges):
             self._index.add(text, start, self._segment(text[start:end]))
+
+    def _alike_to(self, ids: Sequence[int], retokenizer: Retokenizer) -> Alike:
+        def read(tokens: Sequence[int]) -> ShapedSegment:
+            return ShapedSegment(retokenizer.pieces(tokens))
+
+        return Alike(self._store.made(self._tenant, ids, read, "shaped"), ids, self._text, retokenizer)
 
     def _segment(self, ids: Sequence[int]) -> Segment:
         return self._store.get(self._tenant, ids)
@@ -128,6 +138,9 @@ class LookupProposer:
             likely = [guess for probability, guess in found if probability >= _LIKELY]
             ways = [way for guess in likely for way in base.changed(guess)[1:]]
             found += [(hazards.first(way, ending), way) for way in ways]
+        # Shapes are looked up only where little else is found: it takes as long as all the rest.
+        if self._alike is not None and base.gap and all(probability < _UNSURE for probability, _ in found):
+            found += [(hazards.first(guess, ending), guess) for guess in self._alike.guesses(base.pivots()[0])]
         return found
 
     def _count_first(self, token: int) -> list[Guess] | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from array import array
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Lock
+from typing import Protocol, TypeVar, cast
 
 from lookup_spec.propose.segment import Segment
 
@@ -15,7 +16,18 @@ DEFAULT_BYTES = 256 << 20
 _ENTRY_BYTES = 512
 """An entry's share of the store's table, and its key without the content."""
 
-_Key = tuple[str, bytes]
+_Key = tuple[str, str, bytes]
+
+
+class Indexed(Protocol):
+    """What can be kept: it never changes."""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory it takes."""
+
+
+_T = TypeVar("_T", bound=Indexed)
 
 
 class SegmentStore:
@@ -36,7 +48,7 @@ class SegmentStore:
         if max_bytes < 0:
             raise ValueError(f"max_bytes is {max_bytes}; give 0 (keep nothing) or more")
         self.max_bytes = max_bytes
-        self._segments: OrderedDict[_Key, Segment] = OrderedDict()
+        self._segments: OrderedDict[_Key, Indexed] = OrderedDict()
         self._bytes = 0
         self._lock = Lock()
 
@@ -54,22 +66,36 @@ class SegmentStore:
         Raises:
             ValueError: a token id is out of range.
         """
+        return self.made(tenant, ids, Segment, "")
+
+    def made(self, tenant: str, ids: Sequence[int], make: Callable[[Sequence[int]], _T], kind: str) -> _T:
+        """What is made of this content for the tenant, made if it is not there.
+
+        Args:
+            tenant: whose it is.
+            ids: the content.
+            make: makes it, of the content alone.
+            kind: tells what one function makes from what others do.
+
+        Raises:
+            ValueError: a token id is out of range.
+        """
         if self.max_bytes == 0:
-            return Segment(ids)
+            return make(ids)
         try:
-            key = (tenant, array("i", ids).tobytes())
+            key = (tenant, kind, array("i", ids).tobytes())
         except OverflowError as error:
             raise ValueError(f"a token id is out of range: {error}") from error
         with self._lock:
             segment = self._segments.get(key)
             if segment is not None:
                 self._segments.move_to_end(key)
-                return segment
-        segment = Segment(ids)  # outside the lock: others need not wait for our index
-        self._keep(key, segment)
-        return segment
+                return cast(_T, segment)
+        made = make(ids)  # outside the lock: others need not wait for our index
+        self._keep(key, made)
+        return made
 
-    def _keep(self, key: _Key, segment: Segment) -> None:
+    def _keep(self, key: _Key, segment: Indexed) -> None:
         size = _size(key, segment)
         if size > self.max_bytes:
             return
@@ -88,5 +114,5 @@ class SegmentStore:
                 self._bytes -= _size(key, self._segments.pop(key))
 
 
-def _size(key: _Key, segment: Segment) -> int:
-    return _ENTRY_BYTES + sys.getsizeof(key[0]) + sys.getsizeof(key[1]) + segment.nbytes
+def _size(key: _Key, segment: Indexed) -> int:
+    return _ENTRY_BYTES + sys.getsizeof(key[0]) + sys.getsizeof(key[2]) + segment.nbytes
