@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from lookup_spec.propose.announced import announced
@@ -46,6 +47,7 @@ class Base:
         self._retokenizer = retokenizer
         self._changes = None if retokenizer is None else Changes(self.ids, low, high, retokenizer)
         self.cursor, self.gap, self.run = low, 0, 0
+        self._lines: list[int] | None = None  # where lines begin, once it is asked for
         self._begun = False  # the base was followed for a while
         self._anchors: list[int] = []
         self._ahead: Guess | None = None  # the rest of the detour at the cursor that the answer is in
@@ -105,21 +107,23 @@ class Base:
         At the end of a line also where the line begins in which the base was left, and the same for the place where it
         was left before.
         """
+        ids, endings, cursor = self.ids, self._endings, self.cursor
         if ending != Ending.LINE:
-            places = self._places(ending, self.cursor + 1, self.cursor + _TOKENS, 1)
-            return [(place, number) for number, place in enumerate(islice(places, _ALIKE))]
+            places = range(cursor + 1, min(cursor + _TOKENS, len(ids)))
+            alike = (place for place in places if endings[ids[place - 1]] == ending)
+            return list(zip(islice(alike, _ALIKE), range(_ALIKE)))  # noqa: B905 - as many as there are
+        if self._lines is None:
+            self._lines = [place for place, token in enumerate(ids, 1) if endings[token] == Ending.LINE]
         found = []
-        for number, pivot in enumerate((self.cursor, *self._anchors[-1:])):
-            starts = self._places(ending, pivot, max(self._low, pivot - _LINE), -1)
-            found += [(place, (_ALIKE + 1) * number) for place in islice(starts, 1)]
-            starts = self._places(ending, pivot + 1, pivot + _LINES, 1)
-            found += [(place, (_ALIKE + 1) * number + after) for after, place in enumerate(islice(starts, _ALIKE), 1)]
+        for number, pivot in enumerate((cursor, *self._anchors[-1:])):
+            behind = bisect_right(self._lines, pivot)
+            first = max(0, behind - 1)
+            found += [
+                (place, (_ALIKE + 1) * number + after)
+                for after, place in enumerate(self._lines[first : behind + _ALIKE], first - behind + 1)
+                if self._low < place < len(ids) and -_LINE < place - pivot < _LINES
+            ]
         return found
-
-    def _places(self, ending: Ending, start: int, end: int, step: int) -> Iterator[int]:
-        """The places from ``start`` to ``end`` before which a token ends in some way."""
-        ids, endings = self.ids, self._endings
-        return (place for place in range(start, min(end, len(ids)), step) if endings[ids[place - 1]] == ending)
 
     def branches(self, place: int) -> list[Guess]:
         """The two ways on where the text may change, or none."""
@@ -149,6 +153,14 @@ class Base:
         if guess.detour is not None:
             return self.gap == 0 and guess.detour.start == self.cursor
         return self.gap == 0 and guess.place == self.cursor and guess.text is self.ids
+
+    def copied(self, guess: Guess, count: int) -> Sequence[int]:
+        """The next tokens of a guess, at most ``count``, as if nothing of the text changed behind its beginning."""
+        _, text, place, *_ = guess
+        if guess.detour is None:
+            return text[place : place + count]
+        end = guess.detour.end
+        return [*islice(text, place, place + count), *self.ids[end : end + max(0, count - (len(text) - place))]]
 
     def ahead(self, guess: Guess, count: int) -> tuple[list[int], int]:
         """The next tokens of a guess, at most ``count``, and the place where the text may change that ends

@@ -16,6 +16,7 @@ from lookup_spec.propose.hazard import DEPTH_BUCKETS, Hazards
 from lookup_spec.propose.tree import DraftTree
 
 _LAST_DEPTH = len(DEPTH_BUCKETS) - 1
+
 _SOURCES = tuple(kind.name.lower() for kind in Kind)
 
 
@@ -34,18 +35,16 @@ class Ranked(NamedTuple):
 
 
 class _Way(NamedTuple):
-    """How a guess goes on, up to the place where it may go on in two ways, or as far as is asked for.
+    """How a guess goes on.
 
     Attributes:
         guess: what is guessed.
-        coming: its tokens.
-        fork: the place behind them if the text may go on in two ways there, else ``NEVER``.
+        tokens: what it copies, changes left out.
         rates: how likely each next token is, by depth bucket.
     """
 
     guess: Guess
-    coming: list[int]
-    fork: int
+    tokens: Sequence[int]
     rates: list[float]
 
 
@@ -53,15 +52,21 @@ class _Chain(NamedTuple):
     """What may follow a node.
 
     Attributes:
-        way: how it goes on.
-        end: where that ends, or the first of the others parts from it.
-        others: ways that agree with it before that end.
-        before: how many tokens of what was guessed at first stand in the tree before ``way`` begins.
+        source: of the way that leads.
+        coming: its tokens, up to the place where it may go on in two ways, or as far as is asked for.
+        fork: that place, or ``NEVER``.
+        rates: how likely each next token is, by depth bucket.
+        end: how many of the tokens all ways agree in.
+        ways: those that agree up to there, the one that leads among them.
+        before: how many tokens of what was guessed at first stand in the tree before the first of ``coming``.
     """
 
-    way: _Way
+    source: str
+    coming: Sequence[int]
+    fork: int
+    rates: list[float]
     end: int
-    others: list[_Way]
+    ways: list[_Way]
     before: int
 
 
@@ -129,11 +134,10 @@ def grow(
         chain = chains.get(number)
         if chain is None:
             ways = [_way(guess, base, hazards, ending, limit) for guess in worth[number].guesses]
-            chain = chains[number] = _chain(ways, 0, 0)
-        (guess, coming, fork, rates), end, others, before = chain
+            chain = chains[number] = _chain(ways, 0, base, limit)
+        source, coming, fork, rates, end, ways, before = chain
         place, last = start, min(end, start + limit + 1 - node)
         depth = before + start
-        source = _SOURCES[guess.kind]
         while place < last and probability >= stop:
             probabilities.append(probability)
             tokens.append(coming[place])
@@ -148,36 +152,36 @@ def grow(
             continue
         heappop(heap)
         if place < len(coming):
-            for share, ways in _parted([chain.way, *others], place, depth, hazards):
-                heappush(heap, (-probabilities[-1] * share, numbers, place, parent))
-                chains[numbers] = _chain(ways, before, place)
-                numbers += 1
+            for share, group in _parted(ways, place, depth, hazards):
+                if probabilities[-1] * share >= floor:
+                    heappush(heap, (-probabilities[-1] * share, numbers, place, parent))
+                    chains[numbers] = _chain(group, place, base, limit)
+                    numbers += 1
         elif fork < NEVER:
-            for branch in rank([(hazards.first(way, ending), way) for way in base.branches(fork)], hazards):
+            for branch in rank([(hazards.first(guess, ending), guess) for guess in base.branches(fork)], hazards):
                 heappush(heap, (-probability * branch.probability, numbers, 0, parent))
-                way = _Way(branch.guesses[0], *base.ahead(branch.guesses[0], limit), rates)
-                chains[numbers] = _Chain(way, len(way.coming), [], depth)
+                chains[numbers] = _chain([_Way(branch.guesses[0], (), rates)], 0, base, limit, depth)
                 numbers += 1
     return DraftTree(tuple(tokens), tuple(parents), tuple(probabilities), tuple(sources))
 
 
 def _way(guess: Guess, base: Base, hazards: Hazards, ending: Ending, count: int) -> _Way:
-    rates = [came / tried for came, tried in hazards.further(*base.pace(guess), ending)]
-    return _Way(guess, *base.ahead(guess, count), rates)
+    return _Way(guess, base.copied(guess, count), hazards.further(*base.pace(guess), ending))
 
 
-def _chain(ways: list[_Way], before: int, start: int) -> _Chain:
-    """A chain of ways that agree up to ``start`` and behind it."""
-    if len(ways) == 1:
-        return _Chain(ways[0], len(ways[0].coming), [], before)
-    bucket = DEPTH_BUCKETS[min(before + start + 1, _LAST_DEPTH)]
-    lead = max(ways, key=lambda way: way.rates[bucket])
-    end, others = len(lead.coming), [way for way in ways if way is not lead]
-    for way in others:
-        both = min(end, len(way.coming))
-        if lead.coming[start:both] != way.coming[start:both]:
-            end = next(place for place in range(start, both) if lead.coming[place] != way.coming[place])
-    return _Chain(lead, end, others, before)
+def _chain(ways: list[_Way], start: int, base: Base, count: int, before: int = 0) -> _Chain:
+    """A chain of ways that agree up to ``start`` and in the next token. The one that goes on best leads."""
+    lead = ways[0]
+    if len(ways) > 1:
+        bucket = DEPTH_BUCKETS[min(before + start + 1, _LAST_DEPTH)]
+        lead = max(ways, key=lambda way: way.rates[bucket])
+    coming, fork = base.ahead(lead.guess, count)
+    end = len(coming)
+    for way in ways:
+        both = min(end, len(way.tokens))
+        if way is not lead and coming[start:both] != list(way.tokens[start:both]):
+            end = next(place for place in range(start, both) if coming[place] != way.tokens[place])
+    return _Chain(_SOURCES[lead.guess.kind], coming, fork, lead.rates, end, ways, before)
 
 
 def _parted(ways: Sequence[_Way], place: int, depth: int, hazards: Hazards) -> list[tuple[float, list[_Way]]]:
@@ -185,7 +189,7 @@ def _parted(ways: Sequence[_Way], place: int, depth: int, hazards: Hazards) -> l
     bucket = DEPTH_BUCKETS[min(depth, _LAST_DEPTH)]
     groups: defaultdict[int, list[_Way]] = defaultdict(list)
     for way in sorted(ways, key=lambda way: way.rates[bucket], reverse=True):
-        if place < len(way.coming):
-            groups[way.coming[place]].append(way)
+        if place < len(way.tokens):
+            groups[way.tokens[place]].append(way)
     alone = [group[0].rates[bucket] for group in groups.values()]
     return list(zip(_shares(alone, hazards.parted), groups.values(), strict=True))

@@ -14,6 +14,9 @@ from lookup_spec.propose.guess import Guess, Kind
 DEPTH_BUCKETS = (0, 0, 1, 2, 3, 3, 4, 4, 4, *[5] * 8, *[6] * 16, *[7] * 32)
 """Depths in a chain that are counted together; deeper ones are in the last bucket."""
 
+QUESTIONS = ("first", "ranked", "parted", "further")
+"""What is counted, by name."""
+
 _LENGTH_BUCKETS = (0, 1, 2, 3, 4, 5, 6, 7, *[8] * 4, *[9] * 8, *[10] * 20, *[11] * 40)
 _ROWS = DEPTH_BUCKETS[-1] + 1
 _RANKS = 9
@@ -41,12 +44,14 @@ class Hazards:
     """
 
     def __init__(self, start: Tables | None = None) -> None:
-        self._start = shipped() if start is None else start
-        self._begun: Tables = {"first": {}, "ranked": {}, "parted": {}, "further": {}}
+        tables = shipped() if start is None else start
+        self._start = {name: tables.get(name, {}) for name in QUESTIONS}
+        self._begun: Tables = {name: {} for name in QUESTIONS}
         self._first: dict[Key, Counts] = {}
         self._ranked: dict[Key, Counts] = {}
         self._parted: dict[Key, Counts] = {}
         self._further: dict[tuple[int, int, int], list[Counts]] = {}
+        self._rates: dict[tuple[int, int, int], list[float]] = {}
 
     def first(self, guess: Guess, ending: Ending) -> float:
         """Probability that the guess's first token comes after a text with this ending, whatever else is guessed."""
@@ -68,13 +73,14 @@ class Hazards:
         came, tried = self._ranked_counts("parted", self._parted, rank, alone)
         return came / tried
 
-    def further(self, kind: Kind, length: int, ending: Ending) -> list[Counts]:
-        """By depth bucket: how often the next token of a chain came, given that all before it did."""
+    def further(self, kind: Kind, length: int, ending: Ending) -> list[float]:
+        """By depth bucket: the probability that the next token of a chain comes, given that all before it did."""
         key = (_LENGTH_BUCKETS[length] if length < len(_LENGTH_BUCKETS) else 12, kind, ending)
-        rows = self._further.get(key)
-        if rows is None:
+        rates = self._rates.get(key)
+        if rates is None:
             rows = self._further[key] = [self._begin("further", (bucket, *key), 0.85) for bucket in range(_ROWS)]
-        return rows
+            rates = self._rates[key] = [came / tried for came, tried in rows]
+        return rates
 
     def count_first(self, guess: Guess, ending: Ending, came: bool) -> None:
         """Takes in whether a guess's first token came."""
@@ -93,13 +99,19 @@ class Hazards:
     def count_further(self, kind: Kind, length: int, ending: Ending, *, start: int, depth: int, missed: bool) -> None:
         """Takes in that, of a chain, the tokens from depth ``start`` to ``depth`` came, at least one, and
         whether the next did not."""
-        rows = self.further(kind, length, ending)
-        for bucket in DEPTH_BUCKETS[start + 1 : depth]:
+        rates = self.further(kind, length, ending)
+        rows = self._further[_LENGTH_BUCKETS[length] if length < len(_LENGTH_BUCKETS) else 12, kind, ending]
+        buckets = DEPTH_BUCKETS[start + 1 : depth]
+        for bucket in buckets:
             row = rows[bucket]
             row[0] += 1.0
             row[1] += 1.0
         if missed:
-            rows[DEPTH_BUCKETS[min(depth, len(DEPTH_BUCKETS) - 1)]][1] += 1.0
+            last = DEPTH_BUCKETS[min(depth, len(DEPTH_BUCKETS) - 1)]
+            rows[last][1] += 1.0
+            buckets = (*buckets, last)
+        for bucket in set(buckets):
+            rates[bucket] = rows[bucket][0] / rows[bucket][1]
 
     def _first_counts(self, guess: Guess, ending: Ending) -> Counts:
         kind, _, _, length, detail, _ = guess
@@ -129,7 +141,7 @@ class Hazards:
                     yield name, key, begun[key], counts
 
     def _begin(self, name: str, key: Key, rough: float) -> Counts:
-        table = self._start.get(name, {})
+        table = self._start[name]
         counts = table.get(key)
         shorter = key
         while counts is None:

@@ -162,7 +162,7 @@ class LookupProposer:
         if len(guesses) == 1:
             return guesses[0]
         base, hazards, ending = self._base, self._hazards, self._ending
-        ways = [base.ahead(guess, len(ids))[0] for guess in guesses]
+        ways = [base.copied(guess, len(ids)) for guess in guesses]
         depths = [_common(way, ids[: len(way)]) for way in ways]
         best = max(range(len(ways)), key=depths.__getitem__)
         for number, (guess, way, depth) in enumerate(zip(guesses, ways, depths, strict=True)):
@@ -174,8 +174,8 @@ class LookupProposer:
             alone: dict[int, float] = {}
             for guess, way, most in zip(guesses, ways, depths, strict=True):
                 if depth <= most and depth < len(way):
-                    came, tried = hazards.further(*base.pace(guess), ending)[bucket]
-                    alone[way[depth]] = max(alone.get(way[depth], 0.0), came / tried)
+                    rate = hazards.further(*base.pace(guess), ending)[bucket]
+                    alone[way[depth]] = max(alone.get(way[depth], 0.0), rate)
             if len(alone) > 1:
                 for place, (token, rate) in enumerate(sorted(alone.items(), key=itemgetter(1), reverse=True)):
                     hazards.count_parted(place, rate, token == ids[depth])
