@@ -123,7 +123,7 @@ def test_any_use_equals_the_slow_twin(uses: list[tuple[str, int | None]], max_by
 
 @pytest.mark.parametrize("length", [0, 3, 30, 300, 3000])
 def test_the_limit_is_of_real_memory(length: int) -> None:
-    """Many small segments, or few large ones, take no more memory than the limit says, and most of it."""
+    """Many small segments, or few large ones, take no more memory than the limit says, and half of it at least."""
     store = SegmentStore(max_bytes=200_000)
     tracemalloc.start()
     try:
@@ -133,7 +133,7 @@ def test_the_limit_is_of_real_memory(length: int) -> None:
         taken = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
-    assert 0.6 * store.nbytes <= taken <= 1.05 * store.nbytes
+    assert 0.5 * store.nbytes <= taken <= 1.05 * store.nbytes
 
 
 def test_threads_keep_the_account() -> None:
