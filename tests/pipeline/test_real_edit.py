@@ -49,10 +49,10 @@ def test_an_edit_is_the_same_with_and_without_speculation(engine: Engine, params
 
 
 def test_a_rename_is_carried_out(engine: Engine) -> None:
-    """The answer is the file with the name changed, and the renamed places were proposed."""
+    """The answer is the file with the name changed, and comes in a few passes."""
     result = _edited(engine, "Rename the list kwlist to keyword_list.", SamplingParams(), speculation=True)
     before = Path(keyword.__file__).read_text()
     assert result.finish_reason == "stop"
     assert result.text.count("keyword_list") >= 2
     assert len(result.text.splitlines()) == len(before.splitlines())
-    assert result.stats.sources["renamed"].accepted > 0
+    assert result.stats.completion_tokens > 20 * result.stats.forward_passes
