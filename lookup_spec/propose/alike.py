@@ -116,7 +116,7 @@ class Alike:
         theirs, shapes = place.text.words[start:end], place.text.shapes[start:end]
         ours = self._answer.words[-place.length :]
         named = [shape in (NAME, NUMBER) for shape in shapes]
-        bound = {their: our for their, our, name in zip(theirs[:-1], ours, named) if name}  # noqa: B905
+        bound = {their: our for their, our, name in zip(theirs[:-1], ours, named) if name}  # noqa: B905 - all but the last word
         whole = bound.get(theirs[-1], theirs[-1])
         if whole != ours[-1] and whole.startswith(ours[-1]):
             return bound, whole[len(ours[-1]) :]

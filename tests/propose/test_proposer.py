@@ -337,3 +337,18 @@ def test_the_token_lane_loads_no_tensors_and_no_tokenizers() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_new_name_is_accounted_to_the_rename() -> None:
+    """Where a rename was asked for, the new name is drafted, and its source says so."""
+    toy = ToyTokens()
+    head, base = toy.encode("File:\n"), toy.encode("x = 1\nold = 2\ny = old\n")
+    wish = toy.encode("Rename old to new.\n")
+    prompt = Prompt((*head, *base, *wish), (Span(len(head), len(head) + len(base), "base"),))
+    proposer = LookupProposer(retokenizer=toy)
+    proposer.begin(prompt)
+    tree = proposer.propose(32)
+    names = {toy.pieces([token])[0].strip() for token, source in zip(tree.tokens, tree.sources, strict=True)
+             if source == "renamed"}  # fmt: skip
+    assert "new" in names
+    assert "old" not in names
