@@ -105,6 +105,7 @@ CASES = {
         ROWS.replace("compute_row(1)", "one"),
         {"options": {"max_tokens": 90}},
     ),
+    "trace": Case(ADD, ADD.replace("-", "+") + "```", ADD.replace("-", "+"), {"options": {"trace": True}}),
     "no-document-in-answer": Case(ADD, "I am sorry, I cannot do that.", ADD),
     "code-left-out": Case(
         ROWS,
@@ -114,13 +115,19 @@ CASES = {
 }
 
 
+def untimed(event: dict[str, Any]) -> dict[str, Any]:
+    """An event without its times and the edit's name."""
+    times = {key: 0 for key in event if key in ("created", "seconds") or key.endswith("_seconds")}
+    stats = {"stats": untimed(event["stats"])} if "stats" in event else {}
+    return {**event, **times, **stats, **({"edit_id": "edit-1"} if "edit_id" in event else {})}
+
+
 def record(url: str, engine: Scribe, name: str) -> dict[str, Any]:
     """What the service says to a case, without what is new each time."""
     case = CASES[name]
     engine.say(case.answer)
     request = case.request(name)
-    events = [{**event, "edit_id": "edit-1"} for event in edit(url, request)]
-    events[0]["created"] = 0
+    events = [untimed(event) for event in edit(url, request)]
     end = events[-1]
     kept = end["type"] == "done" or end["safe_to_keep"]
     final = apply(case.base, events) if kept else case.base

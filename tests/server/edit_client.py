@@ -50,5 +50,6 @@ def edit(url: str, body: Event) -> list[Event]:
     assert len({(event["edit_id"], event["uri"]) for event in events}) == 1
     assert [event["type"] for event in events].count("start") == (events[0]["type"] == "start") == 1
     assert events[-1]["type"] in ("done", "error")
-    assert {event["type"] for event in events[1:-1]} <= {"progress", "hunk"}
+    traced = {"trace"} if body.get("options", {}).get("trace") else set()
+    assert {event["type"] for event in events[1:-1]} <= {"progress", "hunk", *traced}
     return events

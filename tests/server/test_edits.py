@@ -107,6 +107,45 @@ def test_speculation_changes_nothing_but_the_counts(quick: Running, scribe: Scri
     assert plain[-1]["usage"]["completion_tokens_details"]["accepted_prediction_tokens"] == 0
 
 
+@pytest.mark.parametrize("answer", [SLOW + "```", LONG.replace("compute", "größe_😀_") + "```"])
+def test_a_trace_tells_every_token_of_every_pass(quick: Running, scribe: Scribe, answer: str) -> None:
+    """Its texts joined are the answer, its counts those of the whole edit; the rest of the stream is as without."""
+    scribe.say(answer)
+    plain, traced = (edit(quick.url, asked(LONG, options={"trace": on})) for on in (False, True))
+    passes = [event for event in traced if event["type"] == "trace"]
+    tokens = [token for one in passes for token in one["tokens"]]
+    assert "".join(token["text"] for token in tokens) == answer
+    stats = traced[-1]["stats"]
+    assert [one["step"] for one in passes] == list(range(1, stats["forward_passes"] + 1))
+    assert {name: sum(one[name] for one in passes) for name in ("drafted", "accepted")} == {
+        name: stats[name] for name in ("drafted", "accepted")
+    }
+    assert len([token for token in tokens if token["source"]]) <= stats["accepted"]
+    assert {token["source"] for token in tokens} - {""} <= set(stats["sources"])
+    seconds = [one["seconds"] for one in passes]
+    assert seconds == sorted(seconds)
+    rest = [{key: event.get(key) for key in ("type", "old", "text", "state", "hunks")} for event in traced]
+    assert [event for event in rest if event["type"] != "trace"] == [
+        {key: event.get(key) for key in ("type", "old", "text", "state", "hunks")} for event in plain
+    ]
+    assert "stats" not in plain[-1]
+
+
+def test_a_trace_without_speculation_has_a_pass_for_each_token(quick: Running, scribe: Scribe) -> None:
+    """In a stream and in one reply; the model itself is the source of all."""
+    scribe.say(FIXED + "```")
+    body = asked(options={"trace": True, "speculation": False})
+    events, reply = edit(quick.url, body), post(quick.url, body).json()
+    passes = [{**event, "seconds": 0} for event in events if event["type"] == "trace"]
+    head = {key: event for key, event in events[0].items() if key in ("edit_id", "uri")}
+    assert [{**one, "seconds": 0} for one in reply["trace"]] == [
+        {key: value for key, value in one.items() if key not in (*head, "type", "seq")} for one in passes
+    ]
+    assert {len(one["tokens"]) for one in passes[:-1]} == {1}
+    assert {token["source"] for one in passes for token in one["tokens"]} == {""}
+    assert reply["stats"]["forward_passes"] == len(passes)
+
+
 @pytest.mark.parametrize(
     ("accept", "stream", "events"),
     [(None, None, False), ("text/event-stream", None, True), ("*/*", True, True), ("text/event-stream", False, False)],
@@ -483,6 +522,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"options": {"top_p": 0}}, "top_p"),
     ({"options": {"seed": 2**64}}, "options.seed"),
     ({"options": {"granularity": "word"}}, "options.granularity"),
+    ({"options": {"trace": "yes"}}, "options.trace"),
     ({"options": {"n": 2}}, "options.n"),
     ({"stream": "yes"}, "stream"),
     ({"instructions": "x"}, "instructions"),

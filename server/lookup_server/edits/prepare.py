@@ -29,7 +29,7 @@ def edit_tasks(body: EditBody, engine: Engine, head: EditHead, documents: Docume
     except EditError as error:
         raise bad_request(str(error)) from None
     task = Task(plan.prompt, plan.params, request.speculation, continuing=True, stop=head.stop)
-    return [task], EditReply(head, body, request, plan, documents)
+    return [task], EditReply(head, body, request, plan, documents, engine.vocabulary)
 
 
 def source_of(document: Document, tenant: str, documents: Documents) -> SourceText:

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from lookup_server.edits.documents import Documents, sha256_of
 from lookup_server.edits.requests import Document, EditBody
+from lookup_server.edits.trace import Trace
 from lookup_server.errors import from_exception
 from lookup_server.openai.replies import accepted_prediction
 from lookup_server.runner import Stop
@@ -18,6 +19,7 @@ from lookup_spec.errors import EditError
 from lookup_spec.pipeline.edit import EditDone, EditHunk, EditProgress, EditRun
 from lookup_spec.pipeline.edit_plan import EditPlan, EditRequest
 from lookup_spec.stats import Stats
+from lookup_spec.text.detokenize import Vocabulary
 from lookup_spec.text.edit_task import Lines
 from lookup_spec.text.lines import SourceText
 
@@ -50,12 +52,19 @@ class EditReply:
         request: the same, read.
         plan: how it was put to the model.
         documents: where the result goes, so that it can be edited further by its hash.
+        vocabulary: of the model.
     """
 
     done = b""
 
     def __init__(
-        self, head: EditHead, body: EditBody, request: EditRequest, plan: EditPlan, documents: Documents
+        self,
+        head: EditHead,
+        body: EditBody,
+        request: EditRequest,
+        plan: EditPlan,
+        documents: Documents,
+        vocabulary: Vocabulary,
     ) -> None:
         self._head = head
         self._body = body
@@ -63,6 +72,8 @@ class EditReply:
         self._plan = plan
         self._documents = documents
         self._run = EditRun(request, plan, previews=body.options.granularity == "line")
+        self._trace = Trace(vocabulary) if body.options.trace else None
+        self._passes: list[Json] = []
         self._seq = 0
         self._place = (plan.lines[0], 0)
         self._hunks: list[Json] = []
@@ -78,6 +89,10 @@ class EditReply:
         Raises:
             EditError: the answer cannot be read.
         """
+        traced = None if self._trace is None else self._trace.take(piece)
+        if traced is not None:
+            self._passes.append(traced)
+            yield self._event("trace", **traced)
         for event in self._run.take(piece):
             match event:
                 case EditProgress(line=line, lines=lines, written=written):
@@ -112,6 +127,7 @@ class EditReply:
             **self._about(),
             "hunks": self._hunks,
             "text": self._end.text,
+            **({} if self._trace is None else {"trace": self._passes}),
             **self._ending(self._end),
         }
 
@@ -139,6 +155,7 @@ class EditReply:
             "truncated": not end.complete,
             "result_sha256": self._documents.keep(self._head.tenant, end.text),
             "usage": self._usage(end.stats),
+            **({} if self._trace is None else {"stats": end.stats.as_dict()}),
         }
 
     def _usage(self, stats: Stats) -> Json:

@@ -103,6 +103,7 @@ class Options(Body):
         temperature: 0, the default, takes the likeliest token each time.
         granularity: ``"line"`` shows hunks as they grow, before they are closed.
         speculation: false decodes one token at a time, for comparison; the answer is the same.
+        trace: tell each forward pass, with its tokens and what proposed them.
     """
 
     max_tokens: Unsigned | None = None
@@ -111,6 +112,7 @@ class Options(Body):
     seed: Annotated[int, Field(ge=0, lt=2**64)] | None = None
     granularity: Literal["hunk", "line"] = "hunk"
     speculation: bool = True
+    trace: bool = False
 
 
 class WarmRequest(Body):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, TypeAlias
 
+from lookup_server.token_texts import TokenTexts
 from lookup_spec.engine.session import Piece
 from lookup_spec.model.sampling import TokenLogprobs
 from lookup_spec.pipeline.engine import Engine
@@ -87,10 +89,7 @@ def join_completion_logprobs(parts: Sequence[Json]) -> Json:
 
 
 class Runs:
-    """Which stretches of an answer's text were proposed, and by what.
-
-    A character that several tokens make up counts as the last one's. The stretches joined are the answer's
-    text.
+    """Which stretches of an answer's text were proposed, and by what. Joined, they are the answer's text.
 
     Args:
         vocabulary: of the model.
@@ -98,23 +97,10 @@ class Runs:
     """
 
     def __init__(self, vocabulary: Vocabulary, *, continuing: bool) -> None:
-        self._text = Detokenizer(vocabulary, continuing=continuing)
-        self._held: deque[tuple[str, str]] = deque()
+        self._tokens = TokenTexts(vocabulary, continuing=continuing)
 
     def take(self, piece: Piece) -> list[Json]:
         """The stretches of a piece's text."""
-        for token, source in zip(piece.token_ids, piece.sources, strict=True):
-            self._held.append((self._text.push(token), source))
-        runs: list[Json] = []
-        rest = piece.text
-        while rest:
-            # What no token accounts for is the replacement of an unfinished last character.
-            text, source = self._held.popleft() if self._held else (rest, "")
-            if len(text) > len(rest):
-                self._held.appendleft((text[len(rest) :], source))
-            text, rest = rest[: len(text)], rest[len(text) :]
-            if runs and runs[-1]["source"] == source:
-                runs[-1]["text"] += text
-            elif text:
-                runs.append({"text": text, "source": source})
-        return runs
+        stretches = groupby(self._tokens.take(piece), key=itemgetter(1))
+        runs = [{"text": "".join(text for text, _ in tokens), "source": source} for source, tokens in stretches]
+        return [run for run in runs if run["text"]]
