@@ -33,7 +33,7 @@ Temperature = Annotated[float, typer.Option(min=0.0, help="0 always takes the li
 Seed = Annotated[int | None, typer.Option(min=0, help="Of the sampling; the same seed gives the same answer.")]
 DType = Annotated[
     str,
-    typer.Option(help="auto, float32, bfloat16 or float16; auto is bfloat16 where the hardware computes in it."),
+    typer.Option(help="auto, float32, bfloat16 or float16; auto is bfloat16 where that is quick, else float32."),
 ]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 Calibration = Annotated[

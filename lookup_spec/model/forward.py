@@ -11,6 +11,7 @@ from transformers import PreTrainedModel
 
 from lookup_spec.model.attention import NAME, Packed, Slice
 from lookup_spec.model.cache import KVCache
+from lookup_spec.model.half_linear import can_pack, pack_linears
 from lookup_spec.model.linear import native_bfloat16, widen_linears
 
 
@@ -48,12 +49,7 @@ class PackedModel:
         self.model = model
         self.device: torch.device = model.device
         self.vocab_size: int = model.config.get_text_config().vocab_size
-        on_cpu = self.device.type == "cpu"
-        # A CPU without bfloat16 arithmetic computes attention in float32: faster there, and more exact.
-        upcast = on_cpu and model.dtype == torch.bfloat16 and not native_bfloat16()
-        self._compute_dtype = torch.float32 if upcast else None
-        if upcast or (on_cpu and model.dtype == torch.float32):
-            widen_linears(model)
+        self._compute_dtype = _fit_to_cpu(model) if self.device.type == "cpu" else None
         model.set_attn_implementation(NAME)
         probe = self.new_cache()
         self.forward([Rows(probe, (0,), (-1,), 0)])
@@ -102,6 +98,22 @@ class PackedModel:
         logits = output.logits
         assert isinstance(logits, Tensor)
         return logits[0].float()
+
+
+def _fit_to_cpu(model: PreTrainedModel) -> torch.dtype | None:
+    """Gives a model the linear layers that are fastest on this CPU.
+
+    Returns:
+        In which type attention is computed; None for that of the rows.
+    """
+    if model.dtype == torch.bfloat16 and not native_bfloat16():
+        if can_pack() and pack_linears(model):
+            return None
+        widen_linears(model)
+        return torch.float32  # faster here than emulated bfloat16, and more exact
+    if model.dtype == torch.float32:
+        widen_linears(model)
+    return None
 
 
 def _depths(parents: Sequence[int]) -> list[int]:

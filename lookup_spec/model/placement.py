@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from lookup_spec.errors import ModelError
+from lookup_spec.model.half_linear import can_pack
 
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
 
@@ -39,13 +40,15 @@ def choose_device(name: str = "auto") -> torch.device:
 
 
 def choose_dtype(name: str, device: torch.device) -> torch.dtype:
-    """The type of a name; ``auto`` is bfloat16 where the hardware computes in it, else float32.
+    """The type of a name; ``auto`` is bfloat16 where that is quick, be it that the hardware computes in it or that it
+    computes in float32 from weights of half the size; else float32.
 
     Raises:
         ModelError: the name is unknown.
     """
     if name == "auto":
-        return torch.bfloat16 if _computes_in_bfloat16(device) else torch.float32
+        quick = _computes_in_bfloat16(device) or (device.type == "cpu" and can_pack())
+        return torch.bfloat16 if quick else torch.float32
     if name not in DTYPES:
         raise ModelError(f"The type {name!r} is unknown; give auto, {', '.join(DTYPES)}.")
     return DTYPES[name]

@@ -13,19 +13,21 @@ CPU = torch.device("cpu")
 
 
 @pytest.mark.parametrize(
-    ("features", "expected"),
+    ("features", "packs", "expected"),
     [
-        (set(), torch.float32),
-        ({"avx2", "avx512_f"}, torch.float32),
-        ({"avx512_bf16"}, torch.bfloat16),
-        ({"amx_bf16"}, torch.bfloat16),
+        (set(), False, torch.float32),
+        ({"avx2", "avx512_f"}, False, torch.float32),
+        ({"avx2", "avx512_f"}, True, torch.bfloat16),
+        ({"avx512_bf16"}, False, torch.bfloat16),
+        ({"amx_bf16"}, True, torch.bfloat16),
     ],
 )
 def test_auto_type_follows_the_processor(
-    monkeypatch: pytest.MonkeyPatch, features: set[str], expected: torch.dtype
+    monkeypatch: pytest.MonkeyPatch, features: set[str], packs: bool, expected: torch.dtype
 ) -> None:
-    """Auto is bfloat16 only on processors with instructions for it, which emulation is not."""
+    """Auto is bfloat16 on processors with instructions for it, which emulation is not, or with packed weights."""
     monkeypatch.setattr(placement, "_cpu_features", lambda: features)
+    monkeypatch.setattr(placement, "can_pack", lambda: packs)
     assert choose_dtype("auto", CPU) is expected
 
 
