@@ -27,7 +27,7 @@ from lookup_spec.model.libraries import one_line, without_progress_bars
 from lookup_spec.model.placement import available_memory, choose_device, choose_dtype
 from lookup_spec.model.source import DirectorySource, EmbeddedSource, GgufSource, Source, resolve
 from lookup_spec.model.store import Progress
-from lookup_spec.model.supported import check_supported
+from lookup_spec.model.supported import check_supported, steady_context
 from lookup_spec.model.tokenizer import as_ids, check_vocabulary, declared_end_ids, load_tokenizer
 from lookup_spec.model.weights import load_weights
 
@@ -49,7 +49,8 @@ class LoadedModel:
         tokenizer: exactly the model's own, chat template included; it never cleans up spaces.
         name: what to call the model.
         eos_ids: tokens that end an answer; at least one.
-        context_length: most tokens that prompt and answer may have together.
+        context_length: most tokens that prompt and answer may have together; less than the configuration says where
+            positions would change their meaning on the way.
         dtype: type of the weights.
         device: where they are.
     """
@@ -150,7 +151,7 @@ def _directory(source: Source, dtype: torch.dtype, progress: Progress) -> Path:
 def _load_directory(path: Path, name: str, dtype: torch.dtype, device: torch.device) -> LoadedModel:
     config = _config(path)
     check_supported(config)
-    context_length = _context_length(config, path)
+    context_length = min(_context_length(config, path), steady_context(config))
     tokenizer = load_tokenizer(path)
     model = load_weights(path, path, config=config, dtype=dtype)
     embeddings = model.get_input_embeddings()

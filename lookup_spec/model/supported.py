@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import sys
+from collections.abc import Mapping
 from typing import Any
 
 from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING, PreTrainedConfig
@@ -24,6 +26,22 @@ def check_supported(config: PreTrainedConfig) -> None:
     """
     if reason := _obstacle(config):
         raise ModelError(f"Models of type {config.model_type!r} cannot run here: {reason}.")
+
+
+def steady_context(config: PreTrainedConfig) -> int:
+    """Most tokens for which a position is encoded alike, however long the text or its neighbours in a pass.
+
+    Models with ``longrope`` positions take other frequencies for all rows of a pass as soon as one of them lies
+    beyond the length that they were first trained for, while keys that are cached already keep the old ones. So what an
+    answer is would depend on how its text was cut into passes, and on who else was in them. (``dynamic`` positions
+    change beyond ``max_position_embeddings``, where no text goes.)
+    """
+    text: Any = config.get_text_config(decoder=True)
+    parameters = getattr(text, "rope_parameters", None) or {}
+    # Models with several kinds of layers have a mapping for each kind.
+    kinds = [each for each in (parameters, *parameters.values()) if isinstance(each, Mapping)]
+    long = [each["original_max_position_embeddings"] for each in kinds if each.get("rope_type") == "longrope"]
+    return min(long, default=sys.maxsize)
 
 
 def _obstacle(config: PreTrainedConfig) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 from fakes.gguf_files import TinyGguf, twin, write_directory
-from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel, MambaConfig
+from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel, MambaConfig, Phi3Config, Phi3ForCausalLM
 
 from lookup_spec.errors import ModelError
 from lookup_spec.model import load
@@ -163,6 +163,20 @@ def test_gpt2_states_its_context_by_another_name(directory: Path) -> None:
     config.eos_token_id = config.bos_token_id = 1
     GPT2LMHeadModel(config).save_pretrained(directory)
     assert load_model(str(directory), dtype="float32").context_length == 77
+
+
+def test_longrope_stays_within_its_first_frequencies(directory: Path) -> None:
+    """A model whose positions change their meaning in long texts gets the context in which they do not."""
+    config = Phi3Config(
+        vocab_size=TWIN.get_vocab_size(), hidden_size=32, intermediate_size=32, num_hidden_layers=1,
+        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=192, pad_token_id=0,
+        original_max_position_embeddings=64, eos_token_id=1, bos_token_id=1,
+        rope_parameters={
+            "rope_type": "longrope", "rope_theta": 1e4, "short_factor": [1.0] * 4, "long_factor": [9.0] * 4
+        },
+    )  # fmt: skip
+    Phi3ForCausalLM(config).save_pretrained(directory)
+    assert load_model(str(directory), dtype="float32").context_length == 64
 
 
 def test_the_tokenizer_is_that_of_its_file(directory: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 import transformers
 
 from lookup_spec.errors import ModelError
-from lookup_spec.model.supported import check_supported
+from lookup_spec.model.supported import check_supported, steady_context
 
 
 @pytest.mark.parametrize(
@@ -59,3 +59,23 @@ def test_other_models_are_refused_with_the_reason(name: str, settings: dict[str,
         check_supported(config)
     assert repr(config.model_type) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+LONG_ROPE = {"rope_type": "longrope", "rope_theta": 1e4, "short_factor": [1.0] * 4, "long_factor": [2.0] * 4}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "expected"),
+    [
+        ("Phi3", {"original_max_position_embeddings": 64, "rope_parameters": LONG_ROPE}, 64),
+        ("Llama", {"rope_parameters": {"rope_type": "dynamic", "rope_theta": 1e4, "factor": 4.0}}, None),
+        ("Llama", {"rope_parameters": {"rope_type": "linear", "rope_theta": 1e4, "factor": 4.0}}, None),
+        ("Gemma3Text", {}, None),
+        ("GPT2", {}, None),
+    ],
+)
+def test_positions_must_mean_the_same_throughout(name: str, settings: dict[str, Any], expected: int | None) -> None:
+    """Only longrope, whose frequencies depend on the longest text of a pass, has a context shorter than it says."""
+    shape = {"hidden_size": 32, "num_attention_heads": 4, "num_key_value_heads": 4} if name == "Phi3" else {}
+    config = getattr(transformers, f"{name}Config")(max_position_embeddings=192, **shape, **settings)
+    assert min(steady_context(config), 10_000) == (expected or 10_000)
