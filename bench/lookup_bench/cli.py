@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from lookup_bench.cost import Cost
     from lookup_bench.e2e import Row
+    from lookup_bench.load import Row as LoadRow
     from lookup_bench.records import Edit
     from lookup_bench.replay import Contestant, Figures
     from lookup_spec.propose.prompt import Prompt
@@ -148,6 +149,40 @@ def e2e(
 
 
 @app.command()
+def load(
+    clients: Annotated[str, typer.Option(help="Requests under way at a time, one or several numbers.")] = (
+        "1,2,4,8,16,32"
+    ),
+    model: Annotated[str, typer.Option(help="As for `lookup-spec edit`.")] = DEFAULT_MODEL,
+    tasks: Annotated[
+        Path | None, typer.Option(help="JSON Lines of tasks: name, instruction, and file, module or text.")
+    ] = None,
+    requests: Annotated[int, typer.Option(min=1, help="Requests of each client, one after the other.")] = 2,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Most tokens of an answer.")] = 128,
+    rounds: Annotated[int, typer.Option(min=1, help="Counted runs of each number of clients.")] = 1,
+    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
+    json_path: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
+) -> None:
+    """Lets many clients edit and ask at the same time, with speculation and without, in an engine of its own."""
+    from lookup_bench.load import jobs_of, sweep
+    from lookup_bench.tasks import read_tasks, short_tasks
+    from lookup_spec.pipeline.engine import load_engine
+
+    numbers = _numbers(clients, "--clients", "numbers of clients", "1,2,4,8,16,32")
+    work = short_tasks() if tasks is None else read_tasks(tasks)
+    engine = load_engine(model, dtype=dtype, max_sessions=max(numbers), prefix_cache_bytes=0)
+    with Progress(console=Console(file=sys.stderr), transient=True) as progress:
+        bar = progress.add_task("", total=2 * rounds * len(numbers) + 1)
+        rows = sweep(
+            engine, jobs_of(engine, work, max_tokens), numbers, requests, rounds,
+            lambda text: progress.update(bar, description=text, advance=1),
+        )  # fmt: skip
+    if json_path is not None:
+        _write(json_path, rows)
+    Console().print(_load_table(rows))
+
+
+@app.command()
 def picture(
     file: Annotated[Path, typer.Argument(help="The file to edit; it is not changed.")],
     instruction: Annotated[str, typer.Option("--instruction", "-i", help="What to change, in plain words.")],
@@ -184,6 +219,22 @@ def _e2e_table(rows: Sequence[Row]) -> Table:
         table.add_row(
             row.task, row.system, str(row.tokens), f"{row.tokens_per_second:.1f}", f"{row.speedup:.2f}",
             f"{row.tokens_per_forward:.1f}", "equal" if row.equal else f"differs at {row.first_difference}",
+        )  # fmt: skip
+    return table
+
+
+def _load_table(rows: Sequence[LoadRow]) -> Table:
+    table = Table(title="All clients together; milliseconds as 50 % / 95 %")
+    for name in ("clients", "speculation", "answers", "tokens/s", "over plain", "first piece", "between pieces",
+                 "tokens/pass", "right drafts", "answers that differ", "KV tokens", "MB"):  # fmt: skip
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(
+            str(row.clients), "yes" if row.speculation else "no", str(row.requests), f"{row.tokens_per_second:.1f}",
+            f"{row.over_plain:.2f}", f"{row.first_p50 * 1e3:.0f} / {row.first_p95 * 1e3:.0f}",
+            f"{row.gap_p50 * 1e3:.0f} / {row.gap_p95 * 1e3:.0f}", f"{row.tokens / row.passes:.1f}",
+            f"{row.accepted} of {row.drafted}", str(row.different), str(row.kv_tokens),
+            f"{row.resident_bytes / 1e6:.0f}", end_section=row.speculation,
         )  # fmt: skip
     return table
 
@@ -281,7 +332,7 @@ def _numbers(text: str, option: str, what: str, example: str) -> list[int]:
     return numbers
 
 
-def _write(path: Path, rows: Sequence[Figures] | Sequence[Row] | Sequence[Cost]) -> None:
+def _write(path: Path, rows: Sequence[Figures] | Sequence[Row] | Sequence[Cost] | Sequence[LoadRow]) -> None:
     from lookup_bench.records import RecordError
 
     try:

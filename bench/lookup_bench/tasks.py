@@ -49,6 +49,16 @@ def default_tasks() -> list[Task]:
     return [*tasks, Task("free text", "", question, max_tokens=300)]
 
 
+def short_tasks(lines: int = 24) -> list[Task]:
+    """The same instructions on the first lines of those files, and two questions, for many requests at a time."""
+    edits = [
+        Task(name, "".join(_source(module).splitlines(keepends=True)[:lines]), instruction, f"{module}.py")
+        for name, module, instruction in _DEFAULT
+    ]
+    question = "Explain in a few sentences what a hash table is and when it is slow."
+    return [*edits, *default_tasks()[-1:], Task("explanation", "", question, max_tokens=300)]
+
+
 def read_tasks(path: Path) -> list[Task]:
     """Tasks from JSON Lines: ``name``, ``instruction``, and ``file`` (a path), ``module`` or ``text``.
 
