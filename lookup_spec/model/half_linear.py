@@ -78,9 +78,11 @@ def pack_linears(model: PreTrainedModel) -> bool:
         return False
     for parent in list(model.modules()):
         for name, child in list(parent.named_children()):
-            if type(child) in (nn.Linear, Conv1D):
-                weight = child.weight.t() if type(child) is Conv1D else child.weight
-                setattr(parent, name, HalfLinear(weight, child.bias))
+            layer: Any = child
+            if type(child) is nn.Linear:
+                setattr(parent, name, HalfLinear(layer.weight, layer.bias))
+            elif type(child) is Conv1D:
+                setattr(parent, name, HalfLinear(layer.weight.t(), layer.bias))
     kept = {id(module.weight) for module in embeddings}
     for tensor in (*model.parameters(), *model.buffers()):
         if tensor.dtype == torch.bfloat16 and id(tensor) not in kept:
