@@ -19,7 +19,7 @@ from lookup_spec.model.sampling import Sampler, TokenLogprobs
 from lookup_spec.params import SamplingParams
 from lookup_spec.propose.prompt import Prompt
 from lookup_spec.propose.protocol import Proposer
-from lookup_spec.propose.seen import Seen
+from lookup_spec.propose.seen import Seen, rejected
 from lookup_spec.propose.tree import DraftTree
 from lookup_spec.propose.walk import walk
 from lookup_spec.stats import Stats
@@ -220,13 +220,18 @@ class Session:
         delivered = self._deliver(list(map(_Token, taken.tokens, sources, choices.logprobs)))
         self._meter.step(self._tree.sources[1:], filter(None, sources[:delivered]), self._delivered)
         self.cache.commit([*known, *(self._known + node for node in taken.path[:delivered])])
-        wanted = 0 if self.finished else self._proposer.runner_ups
-        seen = Seen(self._tree, *runner_ups(logits, wanted)) if wanted else None
-        self._proposer.observe(taken.tokens[:delivered], seen)
+        self._proposer.observe(taken.tokens[:delivered], self._seen(self._tree, taken.path, logits))
         if self.finished:
             self._ended()
         if choices.error is not None and not self.finished:
             raise choices.error
+
+    def _seen(self, tree: DraftTree, path: tuple[int, ...], logits: Tensor) -> Seen | None:
+        """What the proposer wants to hear about a tree of which ``path`` was accepted."""
+        wanted = 0 if self.finished else self._proposer.runner_ups
+        nodes = rejected(tree, path) if wanted else []
+        # Indexing copies the rows; a step that accepts all, in a long copy, has none.
+        return Seen(tree, path, *runner_ups(logits[nodes], wanted)) if nodes else None
 
     def cancel(self) -> None:
         """Ends the session where it stands; does nothing to a finished one."""

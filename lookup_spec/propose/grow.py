@@ -13,11 +13,13 @@ from lookup_spec.propose.changed import NEVER
 from lookup_spec.propose.ending import Ending
 from lookup_spec.propose.guess import Guess, Kind
 from lookup_spec.propose.hazard import DEPTH_BUCKETS, Hazards
+from lookup_spec.propose.successors import Successors
 from lookup_spec.propose.tree import DraftTree
 
 _LAST_DEPTH = len(DEPTH_BUCKETS) - 1
 
 _SOURCES = tuple(kind.name.lower() for kind in Kind)
+_SUCCESSOR = _SOURCES[Kind.SUCCESSOR]
 
 
 class Ranked(NamedTuple):
@@ -70,6 +72,27 @@ class _Chain(NamedTuple):
     before: int
 
 
+class _Branch(NamedTuple):
+    """Ways on behind a chain's end.
+
+    Attributes:
+        probability: of their next node.
+        ways: that agree in it.
+        place: of it in them.
+        before: how many tokens of what was guessed at first stand in the tree before their first.
+    """
+
+    probability: float
+    ways: list[_Way]
+    place: int
+    before: int
+
+
+def leading(guesses: list[Guess]) -> list[Guess]:
+    """Those of one token that tell how the text goes on behind it, or, if none does, all."""
+    return [guess for guess in guesses if guess.kind != Kind.SUCCESSOR] or guesses
+
+
 def rank(guesses: Iterable[tuple[float, Guess]], hazards: Hazards) -> list[Ranked]:
     """Orders guesses, given with their probabilities alone, by first token, the likeliest first."""
     groups: defaultdict[int, list[tuple[float, Guess]]] = defaultdict(list)
@@ -97,6 +120,7 @@ def grow(
     ranked: Sequence[Ranked],
     base: Base,
     hazards: Hazards,
+    successors: Successors,
     ending: Ending,
     limit: int,
     floor: float,
@@ -111,18 +135,20 @@ def grow(
         ranked: guesses by first token, with the probability of each.
         base: tells where its text may go on in two ways.
         hazards: tell how each chain goes on.
+        successors: tell what may follow their own guesses.
         ending: of the text so far.
         limit: most nodes besides node 0.
         floor: nodes of less path probability are not worth checking.
     """
+    further = _Further(base, hazards, successors, ending, limit)
     tokens, parents, probabilities, sources = [pending], [-1], [1.0], [""]
     worth = [item for item in ranked if item.probability >= floor]
-    chains: dict[int, _Chain] = {}
     # One entry a chain: negative probability of its next node, the chain's number, how many of its tokens are in the
     # tree, the parent.
     heap = [(-item.probability, number, 0, 0) for number, item in enumerate(worth)]
     heapify(heap)
-    numbers = len(heap)
+    chains: list[_Chain | None] = [None] * len(heap)  # each made when its turn comes
+    branches: list[_Branch] = []  # what those behind the first ones are made of
     node = 1
     while heap and node <= limit:
         negative, number, start, parent = heap[0]
@@ -131,11 +157,12 @@ def grow(
             break
         # The chain runs on until another one is likelier.
         stop = max(floor, -min(heap[1:3])[0]) if len(heap) > 1 else floor
-        chain = chains.get(number)
+        chain = chains[number]
         if chain is None:
-            ways = [_way(guess, base, hazards, ending, limit) for guess in worth[number].guesses]
-            chain = chains[number] = _chain(ways, 0, base, limit)
-        source, coming, fork, rates, end, ways, before = chain
+            first = number < len(worth)
+            chain = further.begun(worth[number]) if first else further.chain(*branches[number - len(worth)][1:])
+            chains[number] = chain
+        source, coming, _, rates, end, _, before = chain
         place, last = start, min(end, start + limit + 1 - node)
         depth = before + start
         while place < last and probability >= stop:
@@ -151,45 +178,91 @@ def grow(
             heapreplace(heap, (-probability, number, place, parent))
             continue
         heappop(heap)
-        if place < len(coming):
-            for share, group in _parted(ways, place, depth, hazards):
-                if probabilities[-1] * share >= floor:
-                    heappush(heap, (-probabilities[-1] * share, numbers, place, parent))
-                    chains[numbers] = _chain(group, place, base, limit)
-                    numbers += 1
-        elif fork < NEVER:
-            for branch in rank([(hazards.first(guess, ending), guess) for guess in base.branches(fork)], hazards):
-                heappush(heap, (-probability * branch.probability, numbers, 0, parent))
-                chains[numbers] = _chain([_Way(branch.guesses[0], (), rates)], 0, base, limit, depth)
-                numbers += 1
+        for branch in further.behind(chain, probabilities[-1], probability, (tokens[parents[parent]], tokens[parent])):
+            if branch.probability >= floor:
+                heappush(heap, (-branch.probability, len(chains), branch.place, parent))
+                chains.append(None)
+                branches.append(branch)
     return DraftTree(tuple(tokens), tuple(parents), tuple(probabilities), tuple(sources))
 
 
-def _way(guess: Guess, base: Base, hazards: Hazards, ending: Ending, count: int) -> _Way:
-    return _Way(guess, base.copied(guess, count), hazards.further(*base.pace(guess), ending))
+class _Further:
+    """How guesses go on, and what comes behind their ends.
 
+    Args:
+        base: tells where its text may go on in two ways.
+        hazards: tell how each chain goes on.
+        successors: tell what may follow their own guesses.
+        ending: of the text so far.
+        limit: no more tokens of a chain are asked for.
+    """
 
-def _chain(ways: list[_Way], start: int, base: Base, count: int, before: int = 0) -> _Chain:
-    """A chain of ways that agree up to ``start`` and in the next token. The one that goes on best leads."""
-    lead = ways[0]
-    if len(ways) > 1:
-        bucket = DEPTH_BUCKETS[min(before + start + 1, _LAST_DEPTH)]
-        lead = max(ways, key=lambda way: way.rates[bucket])
-    coming, fork = base.ahead(lead.guess, count)
-    end = len(coming)
-    for way in ways:
-        both = min(end, len(way.tokens))
-        if way is not lead and coming[start:both] != list(way.tokens[start:both]):
-            end = next(place for place in range(start, both) if coming[place] != way.tokens[place])
-    return _Chain(_SOURCES[lead.guess.kind], coming, fork, lead.rates, end, ways, before)
+    def __init__(self, base: Base, hazards: Hazards, successors: Successors, ending: Ending, limit: int) -> None:
+        self._base, self._hazards, self._successors = base, hazards, successors
+        self._ending, self._limit = ending, limit
 
+    def begun(self, item: Ranked) -> _Chain:
+        """The chain of guesses of one token."""
+        base, further = self._base, self._hazards.further
+        ways = [
+            _Way(guess, base.copied(guess, self._limit), further(*base.pace(guess), self._ending))
+            for guess in leading(item.guesses)
+        ]
+        return self.chain(ways, 0, 0)
 
-def _parted(ways: Sequence[_Way], place: int, depth: int, hazards: Hazards) -> list[tuple[float, list[_Way]]]:
-    """Ways by their token at ``place``, the likeliest first, with the probability of each token."""
-    bucket = DEPTH_BUCKETS[min(depth, _LAST_DEPTH)]
-    groups: defaultdict[int, list[_Way]] = defaultdict(list)
-    for way in sorted(ways, key=lambda way: way.rates[bucket], reverse=True):
-        if place < len(way.tokens):
-            groups[way.tokens[place]].append(way)
-    alone = [group[0].rates[bucket] for group in groups.values()]
-    return list(zip(_shares(alone, hazards.parted), groups.values(), strict=True))
+    def chain(self, ways: list[_Way], start: int, before: int) -> _Chain:
+        """A chain of ways that agree up to ``start`` and in the next token. The one that goes on best leads."""
+        lead = ways[0]
+        if len(ways) > 1:
+            bucket = DEPTH_BUCKETS[min(before + start + 1, _LAST_DEPTH)]
+            lead = max(ways, key=lambda way: way.rates[bucket])
+        coming, fork = self._base.ahead(lead.guess, self._limit)
+        end = len(coming)
+        for way in ways:
+            both = min(end, len(way.tokens))
+            if way is not lead and coming[start:both] != list(way.tokens[start:both]):
+                end = next(place for place in range(start, both) if coming[place] != way.tokens[place])
+        return _Chain(_SOURCES[lead.guess.kind], coming, fork, lead.rates, end, ways, before)
+
+    def behind(self, chain: _Chain, reached: float, goes_on: float, last_two: tuple[int, int]) -> Iterator[_Branch]:
+        """The branches behind a chain's end.
+
+        Args:
+            chain: all that its ways agree in is in the tree.
+            reached: probability of the last of these nodes.
+            goes_on: that the next one comes, whatever it is.
+            last_two: tokens of the last two nodes.
+        """
+        if chain.end < len(chain.coming):
+            return self._parted(chain, reached)
+        if chain.fork < NEVER:
+            return self._forked(chain, goes_on)
+        if chain.source == _SUCCESSOR:
+            return self._succeeded(chain, reached, self._successors.after(*last_two))
+        return iter(())
+
+    def _parted(self, chain: _Chain, reached: float) -> Iterator[_Branch]:
+        """Ways that part, the likeliest first."""
+        place, hazards = chain.end, self._hazards
+        bucket = DEPTH_BUCKETS[min(chain.before + place, _LAST_DEPTH)]
+        groups: defaultdict[int, list[_Way]] = defaultdict(list)
+        for way in sorted(chain.ways, key=lambda way: way.rates[bucket], reverse=True):
+            if place < len(way.tokens):
+                groups[way.tokens[place]].append(way)
+        shares = _shares([group[0].rates[bucket] for group in groups.values()], hazards.parted)
+        for share, group in zip(shares, groups.values(), strict=True):
+            yield _Branch(reached * share, group, place, 0)
+
+    def _forked(self, chain: _Chain, goes_on: float) -> Iterator[_Branch]:
+        """The two ways on where the text may change."""
+        first, ending = self._hazards.first, self._ending
+        guesses = [(first(guess, ending), guess) for guess in self._base.branches(chain.fork)]
+        before = chain.before + len(chain.coming)
+        for item in rank(guesses, self._hazards):
+            yield _Branch(goes_on * item.probability, [_Way(item.guesses[0], (), chain.rates)], 0, before)
+
+    def _succeeded(self, chain: _Chain, reached: float, guesses: Iterable[Guess]) -> Iterator[_Branch]:
+        """Successors of a successor."""
+        for guess in guesses:
+            probability = reached * self._hazards.first(guess, self._ending)
+            yield _Branch(probability, [_Way(guess, guess.text, chain.rates)], 0, chain.before + 1)

@@ -50,6 +50,8 @@ class Kind(IntEnum):
     or a line was inserted, and it goes on where the line begins in which it was left."""
     SYNTAX = 17
     """The latest words stand somewhere but for some names, which are changed in what follows there, too."""
+    SUCCESSOR = 18
+    """The target would have said this after a draft that it refused; one token, and perhaps one more."""
 
 
 class Detour(NamedTuple):

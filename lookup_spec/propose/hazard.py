@@ -25,6 +25,8 @@ _BORROWED = 10.0
 _CHANGED = (Kind.RENAMED, Kind.INDENTED, Kind.REPLACED)
 _DETAILED = (Kind.START, *_CHANGED, Kind.KEPT)
 _REACHES = (0.9, 0.3, 0.2, 0.8, 0.8, 0.55, 0.55, 0.35)
+_SAID = (0.0, 0.035, 0.075, 0.15, 0.27, 0.42, 0.57, 0.72, 0.85, 0.935, 0.985)
+_TRUST = (0.2, 0.55, 0.95)
 
 
 class Hazards:
@@ -174,12 +176,12 @@ def _rough(guess: Guess) -> float:
         return _applied(guess)
     if guess.kind == Kind.KEPT:
         return 1.0 - _applied(guess)
-    if guess.kind == Kind.CONTINUE:
-        return 0.9
     if guess.kind in (Kind.INSERT, Kind.SUBSTITUTE, Kind.SKIP):
         return 0.1 + 0.05 * min(guess.length, 8)
-    if guess.kind == Kind.SYNTAX:
-        return 0.2
+    if guess.kind in (Kind.CONTINUE, Kind.SYNTAX):
+        return 0.9 if guess.kind == Kind.CONTINUE else 0.2
+    if guess.kind == Kind.SUCCESSOR:
+        return _SAID[guess.detail] * _TRUST[guess.length]
     return min(0.95, 0.15 + 0.1 * guess.length)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 from operator import itemgetter
 
 from lookup_spec.propose.alike import Alike
@@ -12,7 +12,7 @@ from lookup_spec.propose.blocks import blocks
 from lookup_spec.propose.changed import NEVER
 from lookup_spec.propose.ending import Ending, Endings
 from lookup_spec.propose.frame import framed
-from lookup_spec.propose.grow import Ranked, grow, rank
+from lookup_spec.propose.grow import Ranked, grow, leading, rank
 from lookup_spec.propose.guess import Guess, Kind
 from lookup_spec.propose.hazard import DEPTH_BUCKETS, Hazards
 from lookup_spec.propose.index import Index
@@ -22,6 +22,7 @@ from lookup_spec.propose.seen import Seen
 from lookup_spec.propose.segment import Segment
 from lookup_spec.propose.shaped import ShapedSegment
 from lookup_spec.propose.store import SegmentStore
+from lookup_spec.propose.successors import WORDS, Successors
 from lookup_spec.propose.tree import DraftTree
 
 DEFAULT_FLOOR = 0.025
@@ -47,7 +48,7 @@ class LookupProposer:
         floor: nodes of less estimated path probability are not drafted.
     """
 
-    runner_ups = 0
+    runner_ups = WORDS
 
     def __init__(
         self,
@@ -81,6 +82,7 @@ class LookupProposer:
         for start, end in _messages(prompt):
             self._base.announce(prompt.ids[start:end])
         self._alike = None if self._retokenizer is None else self._alike_to(expected.ids, self._retokenizer)
+        self._successors = Successors()
         self._ranked: list[Ranked] | None = None
         self._ending = Ending.WORD
 
@@ -101,19 +103,24 @@ class LookupProposer:
         if limit <= 0:
             return DraftTree.root(self._text[-1])
         ranked = self._guesses()
-        return grow(self._text[-1], ranked, self._base, self._hazards, self._ending, limit, self._floor)
+        return grow(
+            self._text[-1], ranked, self._base, self._hazards, self._successors, self._ending, limit, self._floor
+        )
 
-    def observe(self, ids: Sequence[int], seen: Seen | None = None) -> None:  # noqa: ARG002 - not used yet
+    def observe(self, ids: Sequence[int], seen: Seen | None = None) -> None:
         if not ids:
             return
         ids = list(ids)
         hit = self._count_first(ids[0])
         self._text.extend(ids)
         self._index.extend(ids)
-        if hit is None:
+        if hit is None or hit[0].kind == Kind.SUCCESSOR:
+            if hit is not None:
+                self._count_successors(self._text[-len(ids) - 1], ids)
             self._base.leave(len(ids))
         else:
             self._go_on(self._furthest(hit, ids), ids)
+        self._successors.take(seen)
         self._ranked = None
 
     def _guesses(self) -> list[Ranked]:
@@ -141,6 +148,9 @@ class LookupProposer:
         # Shapes are looked up only where little else is found: it takes as long as all the rest.
         if self._alike is not None and base.gap and all(probability < _UNSURE for probability, _ in found):
             found += [(hazards.first(guess, ending), guess) for guess in self._alike.guesses(base.pivots()[0])]
+        if base.gap or base.run < _SURE:
+            said = self._successors.pending(self._text)
+            found += [(hazards.first(guess, ending), guess) for guess in said]
         return found
 
     def _count_first(self, token: int) -> list[Guess] | None:
@@ -154,8 +164,18 @@ class LookupProposer:
             if hit is None:
                 hazards.count_ranked(place, alone, came)
             if came:
-                hit = guesses
+                hit = leading(guesses)
         return hit
+
+    def _count_successors(self, before: int, ids: Sequence[int]) -> None:
+        """Counts, behind a successor that was right, which of its own were."""
+        for token, came in pairwise(ids):
+            guesses = self._successors.after(before, token)
+            for guess in guesses:
+                self._hazards.count_first(guess, self._ending, guess.token == came)
+            if all(guess.token != came for guess in guesses):
+                break
+            before = token
 
     def _furthest(self, guesses: list[Guess], ids: list[int]) -> Guess:
         """The guess that went well for longest; counts how far the others did, and where to they parted."""

@@ -14,7 +14,7 @@ class Proposer(Protocol):
     """Guesses what one request's answer will say next. It never sees the model.
 
     Attributes:
-        runner_ups: of how many likely next tokens it wants to hear for each checked node; 0 saves working them out.
+        runner_ups: of how many likely next tokens it wants to hear for each refused node; 0 saves working them out.
     """
 
     runner_ups: int
@@ -33,7 +33,7 @@ class Proposer(Protocol):
 
         Args:
             ids: the chosen tokens.
-            seen: what the target said about the tree it checked; None if that is not known.
+            seen: what the target said about the tree it checked; None if nothing was refused, or if that is not known.
         """
 
 

@@ -12,6 +12,7 @@ from fakes.proposers import ScriptProposer, TreeProposer, any_proposer
 from fakes.running import Answer, Job, answer_all
 
 from lookup_spec.params import SamplingParams
+from lookup_spec.propose.proposer import LookupProposer
 
 WIDTHS = (1, 2, 3, 5, 16, 64)
 CHUNKS = (2, 7, 512)
@@ -138,6 +139,23 @@ def test_hundreds_of_answers_are_exact(name):
     check_greedy(name, Random(4), 160)
     check_processed(name, Random(5), 100)
     check_sampled(name, Random(6), 100, at_once=1)
+
+
+@pytest.mark.parametrize("name", ["llama", "gemma 2, softcap", "gpt-2, learned positions"])
+def test_guesses_made_of_refused_drafts_change_nothing(name):
+    """The product's own proposer hears of refused drafts and guesses from them; answers are the plain ones, greedy,
+    with processors and sampled, and some of those guesses come true."""
+    random = Random(9)
+    prompts = [repetitive_prompt(random) for _ in range(8)]
+    plain = SamplingParams(max_tokens=TOKENS)
+    sampled = SamplingParams(max_tokens=TOKENS, temperature=0.8, seed=4, **PROCESSORS, **FILTERS)
+    greedy = run(name, [Job(prompt, plain, LookupProposer) for prompt in prompts], width=16, chunk=7)
+    assert tokens_of(greedy) == generate(name, prompts, max_new_tokens=TOKENS)
+    truths = tokens_of(run(name, [Job(prompt, sampled) for prompt in prompts], width=0))
+    drafted = run(name, [Job(prompt, sampled, LookupProposer) for prompt in prompts], width=16, chunk=7)
+    assert tokens_of(drafted) == truths
+    sources = [answer.pieces[-1].stats.sources.get("successor") for answer in (*greedy, *drafted)]
+    assert any(source is not None and source.accepted for source in sources)
 
 
 @pytest.mark.parametrize("width", WIDTHS)

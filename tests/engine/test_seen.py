@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import torch
 from fakes.models import END, VOCAB, eager_logits, generate, packed
-from fakes.proposers import TreeProposer
+from fakes.proposers import ScriptProposer, TreeProposer
 from fakes.running import Job, answer_all
 
 from lookup_spec.model.runner_ups import runner_ups
 from lookup_spec.params import SamplingParams
+from lookup_spec.propose.seen import rejected
 
 COUNT = 3
 
@@ -56,27 +57,59 @@ def path(tree, node):
 
 
 @pytest.mark.parametrize("chunk", [3, 512])
-def test_every_checked_node_comes_with_the_models_likeliest_next_tokens(chunk):
-    """Ids and probabilities are those of a plain forward over the text up to the node, accepted or not."""
+def test_every_refused_node_comes_with_the_models_likeliest_next_tokens(chunk):
+    """Ids and probabilities are those of a plain forward over the text up to the node."""
     _, _, heard = listen(COUNT, SamplingParams(max_tokens=12), chunk)
-    rejected = 0
+    refused = 0
     for text, seen in heard[:-1]:
-        rejected += len(seen.tree) - 1
-        for node in range(len(seen.tree)):
+        if seen is None:
+            continue
+        nodes = rejected(seen.tree, seen.path)
+        assert sorted([*nodes, *seen.path]) == list(range(len(seen.tree)))
+        refused += len(nodes)
+        for row, node in enumerate(nodes):
             expected = eager_logits("llama", [*text[:-1], *path(seen.tree, node)])[-1].softmax(-1)
             values, ids = expected.topk(COUNT)
-            assert seen.ids[node].tolist() == ids.tolist()
-            np.testing.assert_allclose(seen.probabilities[node], values.numpy(), rtol=1e-3)
-    assert rejected > 10
+            assert seen.ids[row].tolist() == ids.tolist()
+            np.testing.assert_allclose(seen.probabilities[row], values.numpy(), rtol=1e-3)
+    assert refused > 5
     assert heard[-1][1] is None, "nothing is worked out for an answer that has ended"
+
+
+def test_the_path_is_what_was_accepted():
+    """The nodes of the path but the first are the tokens that were chosen, but for the last one."""
+    _, answer, heard = listen(COUNT, SamplingParams(max_tokens=12))
+    for text, seen in heard[:-1]:
+        if seen is not None:
+            new = [seen.tree.tokens[node] for node in seen.path[1:]]
+            assert answer[len(text) - 8 :][: len(new)] == new
+
+
+def test_nothing_is_worked_out_where_nothing_is_refused():
+    """A draft that is right throughout, as in a long copy, costs no look at the logits beyond the choices."""
+    prompt = [5, 6, 7, 5, 6, 7, 5, 6]
+    [script] = generate("llama", [prompt], max_new_tokens=12)
+
+    class Oracle(ScriptProposer):
+        runner_ups = COUNT
+
+        def observe(self, ids, seen=None):
+            super().observe(ids, seen)
+            assert seen is None
+
+    [answer] = answer_all(packed("llama"), [Job(prompt, SamplingParams(max_tokens=12), lambda: Oracle(script))],
+                          width=4, ends=[END], context=192)  # fmt: skip
+    assert answer.error is None
+    assert answer.token_ids == script
 
 
 def test_sampling_settings_do_not_show_in_what_is_seen():
     """Temperature and penalties change the choice, not the distribution that proposers hear of."""
     params = SamplingParams(max_tokens=12, temperature=0.8, seed=3, repetition_penalty=1.5)
     _, _, heard = listen(COUNT, params)
-    text, seen = heard[1]
-    expected = eager_logits("llama", text)[-1].softmax(-1)
+    text, seen = next(item for item in heard if item[1] is not None)
+    [node, *_] = rejected(seen.tree, seen.path)
+    expected = eager_logits("llama", [*text[:-1], *path(seen.tree, node)])[-1].softmax(-1)
     np.testing.assert_allclose(seen.probabilities[0], expected.topk(COUNT).values.numpy(), rtol=1e-3)
 
 
