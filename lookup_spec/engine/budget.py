@@ -120,8 +120,10 @@ class CostCurve:
             pairs: the sum of the lengths of their contexts.
         """
         left, share = self._between(rows)
-        rise = self._seconds[left + 1] - self._seconds[left]
-        return self._seconds[left] + share * rise + pairs * self._per_pair
+        low, high = self._seconds[left], self._seconds[left + 1]
+        between = low + share * (high - low)
+        # Rounding must not put a width on the wrong side of the one that is known.
+        return (min(between, high) if share <= 1 else max(between, high)) + pairs * self._per_pair
 
     def rows_within(self, seconds: float, most: int) -> int:
         """As many rows, up to ``most``, as a pass without context computes in a time."""

@@ -11,7 +11,7 @@ import torch
 from fakes.models import packed
 from fakes.proposers import ScriptProposer
 from fakes.scripted import ScriptedModel, TokenCache, recite
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -101,6 +101,8 @@ def test_given_up_drafts_are_tried_again_now_and_then() -> None:
 
 
 @given(curves, st.lists(st.tuples(st.integers(1, 200), st.integers(0, 100), times), max_size=30))
+@example(CostCurve({1: 1.5, 8: 1.5 + 8.142056329163415, 32: 1.5 + 8.142056329163415 + 0.10012767225731226}, 0.985),
+         [(40, 58, 0.75)])  # fmt: skip
 def test_more_rows_are_never_cheaper_whatever_was_seen(curve: CostCurve, seen: list[tuple[int, int, float]]) -> None:
     for rows, pairs, seconds in seen:
         curve.observe(rows, pairs, seconds)
