@@ -13,11 +13,13 @@ from lookup_spec._version import __version__
 from lookup_spec.errors import (
     ContextLengthError,
     EditError,
+    GrammarError,
     InvalidRequestError,
     LookupSpecError,
     ModelError,
     OverloadedError,
 )
+from lookup_spec.grammar import Grammar
 from lookup_spec.params import SamplingParams
 from lookup_spec.stats import Load, SourceStats, Stats
 
@@ -30,6 +32,8 @@ __all__ = [
     "ContextLengthError",
     "EditError",
     "Engine",
+    "Grammar",
+    "GrammarError",
     "InvalidRequestError",
     "Load",
     "LookupSpecError",

@@ -60,5 +60,9 @@ class OverloadedError(LookupSpecError):
         self.requests = requests
 
 
+class GrammarError(LookupSpecError):
+    """An answer whose grammar became too complex to be followed on; what came before it is right."""
+
+
 class EditError(LookupSpecError):
     """An edit whose result cannot safely replace the file; the file was left as it was."""

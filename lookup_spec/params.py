@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypedDict
 
 from lookup_spec.errors import InvalidRequestError
+from lookup_spec.grammar import Grammar
 
 MAX_STOPS = 32
 MAX_LOGPROBS = 20
@@ -43,6 +44,8 @@ class SamplingParams:
         ignore_eos: the model's own end tokens do not end the answer.
         seed: of the sampling noise; the same seed gives the same text. None draws one.
         logprobs: how many most likely tokens to report with each token; None reports nothing.
+        grammar: the form that the answer must have; None allows any. The answer ends only where the grammar allows
+            it to, or unfinished for want of room, and it does end where nothing more may follow.
     """
 
     max_tokens: int | None = None
@@ -61,6 +64,7 @@ class SamplingParams:
     ignore_eos: bool = False
     seed: int | None = None
     logprobs: int | None = None
+    grammar: Grammar | None = None
 
     def __post_init__(self) -> None:
         if self.max_tokens is not None and self.max_tokens < 0:
@@ -79,10 +83,6 @@ class SamplingParams:
             raise InvalidRequestError(f"top_k is {self.top_k}; give 0 (off) or more.", param="top_k")
         if self.min_tokens < 0:
             raise InvalidRequestError(f"min_tokens is {self.min_tokens}; give 0 or more.", param="min_tokens")
-        if self.max_tokens is not None and self.min_tokens > self.max_tokens:
-            raise InvalidRequestError(
-                f"min_tokens is {self.min_tokens}, more than max_tokens {self.max_tokens}.", param="min_tokens"
-            )
         if len(self.stop) > MAX_STOPS:
             raise InvalidRequestError(f"stop has {len(self.stop)} strings; give at most {MAX_STOPS}.", param="stop")
         if any(not text for text in self.stop):
@@ -99,6 +99,18 @@ class SamplingParams:
             raise InvalidRequestError(f"seed is {self.seed}; give 0 to 2**64 - 1.", param="seed")
         if self.logprobs is not None and not 0 <= self.logprobs <= MAX_LOGPROBS:
             raise InvalidRequestError(f"logprobs is {self.logprobs}; give 0 to {MAX_LOGPROBS}.", param="logprobs")
+        self._check_together()
+
+    def _check_together(self) -> None:
+        if self.max_tokens is not None and self.min_tokens > self.max_tokens:
+            raise InvalidRequestError(
+                f"min_tokens is {self.min_tokens}, more than max_tokens {self.max_tokens}.", param="min_tokens"
+            )
+        if self.grammar is not None and self.ignore_eos:
+            raise InvalidRequestError(
+                "ignore_eos does not go with a grammar, which says where the answer ends; leave it out.",
+                param="ignore_eos",
+            )
 
     @property
     def greedy(self) -> bool:
@@ -125,3 +137,4 @@ class Sampling(TypedDict, total=False):
     ignore_eos: bool
     seed: int | None
     logprobs: int | None
+    grammar: Grammar | None

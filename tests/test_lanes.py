@@ -16,7 +16,7 @@ PACKAGES = {
     "lookup_server": ROOT / "server" / "lookup_server",
     "lookup_bench": ROOT / "bench" / "lookup_bench",
 }
-VALUES = {"lookup_spec", "errors", "params", "stats", "_version"}  # what everyone speaks
+VALUES = {"lookup_spec", "errors", "grammar", "params", "stats", "_version"}  # what everyone speaks
 LIBRARY = {*VALUES, "propose", "text", "model", "engine", "pipeline"}
 # What the modules of each area may import among our own areas, when they run.
 MAY_IMPORT = {
@@ -29,6 +29,7 @@ MAY_IMPORT = {
     "lookup_bench": {*LIBRARY, "lookup_bench"},
     "cli": {*LIBRARY, "cli", "lookup_server", "lookup_bench"},
     "errors": VALUES,
+    "grammar": VALUES,
     "params": VALUES,
     "stats": VALUES,
     "_version": set(),
@@ -36,7 +37,7 @@ MAY_IMPORT = {
 # Of third-party libraries, the only ones that the lower lanes may import when they run.
 MAY_USE = {
     "propose": {"numpy"},
-    "text": {"tokenizers", "jinja2", "tree_sitter"},
+    "text": {"tokenizers", "jinja2", "llguidance", "tree_sitter"},
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from lookup_spec.errors import GrammarError
 from lookup_spec.model.sampling import DistributionError, TokenLogprobs
 
 _NO_TOKEN = -1  # equals no node's token, so a walk ends there
@@ -19,12 +20,12 @@ class Choices:
     def __init__(self, choose: Callable[[int], tuple[int, TokenLogprobs | None]]) -> None:
         self._choose = choose
         self.logprobs: list[TokenLogprobs | None] = []
-        self.error: DistributionError | None = None
+        self.error: DistributionError | GrammarError | None = None
 
     def __call__(self, node: int) -> int:
         try:
             token, logprobs = self._choose(node)
-        except DistributionError as error:
+        except (DistributionError, GrammarError) as error:
             self.error = error
             return _NO_TOKEN
         self.logprobs.append(logprobs)

@@ -12,6 +12,7 @@ from lookup_spec.engine.budget import Wish
 from lookup_spec.engine.choices import Choices
 from lookup_spec.engine.meter import Meter
 from lookup_spec.errors import ContextLengthError, InvalidRequestError
+from lookup_spec.grammar import Matcher
 from lookup_spec.model.cache import KVCache
 from lookup_spec.model.forward import Rows
 from lookup_spec.model.runner_ups import runner_ups
@@ -96,6 +97,7 @@ class Session:
         context_length: most tokens the model can hold.
         vocab_size: entries in a row of logits.
         ended: called once, when nothing more will come.
+        matcher: of ``params.grammar``, at the start of the answer; None without a grammar.
 
     Raises:
         InvalidRequestError: the request can never be served.
@@ -113,6 +115,7 @@ class Session:
         context_length: int,
         vocab_size: int,
         ended: Callable[[], None] = lambda: None,
+        matcher: Matcher | None = None,
     ) -> None:
         _check_prompt(prompt, context_length, vocab_size)
         if params.stop and output is None:
@@ -127,7 +130,8 @@ class Session:
             context_length if params.max_tokens is None else params.max_tokens,
         )
         self._ends = (frozenset() if params.ignore_eos else frozenset(end_ids)) | params.stop_token_ids
-        self._sampler = Sampler(params, prompt.ids, self._ends, vocab_size)
+        self._matcher = matcher
+        self._sampler = Sampler(params, prompt.ids, self._ends, vocab_size, matcher)
         self._tokens = list(prompt.ids)
         self._proposer = proposer
         self._ended = ended
@@ -302,6 +306,10 @@ class Session:
                 self._stopped = True
                 self._delivered = self._output.kept_tokens
                 del self._fresh[self._delivered - self._taken :]
+                self._finish("stop")
+                return count + 1
+            # The matcher stands behind the last token; there is nothing to choose where only an end may follow.
+            if self._matcher is not None and count + 1 == len(tokens) and self._matcher.complete:
                 self._finish("stop")
                 return count + 1
             if self._delivered == self._limit:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lookup_spec.errors import InvalidRequestError, LookupSpecError
+from lookup_spec.grammar import Matcher
 from lookup_spec.params import SamplingParams
 
 _FIRST_LOOK = 512  # tokens sorted first for top-p; the whole vocabulary only if these do not reach it
@@ -55,13 +56,22 @@ class Sampler:
         prompt: its token ids.
         end_ids: tokens that would end the answer; impossible before ``params.min_tokens``.
         vocab_size: entries in a row of logits.
+        matcher: tells what the grammar allows, at the start of the answer; None allows everything. It is moved along.
 
     Raises:
         InvalidRequestError: a setting names a token outside the vocabulary.
     """
 
-    def __init__(self, params: SamplingParams, prompt: Sequence[int], end_ids: Iterable[int], vocab_size: int) -> None:
+    def __init__(
+        self,
+        params: SamplingParams,
+        prompt: Sequence[int],
+        end_ids: Iterable[int],
+        vocab_size: int,
+        matcher: Matcher | None = None,
+    ) -> None:
         _check_ids(params, vocab_size)
+        self._matcher = matcher
         self._params = params
         self._end_ids = torch.tensor(sorted(i for i in end_ids if i < vocab_size), dtype=torch.long)
         self._seed = secrets.randbits(63) if params.seed is None else params.seed
@@ -93,14 +103,17 @@ class Sampler:
 
             def pick(row: int) -> tuple[int, None]:
                 _require_number(scores[row])
-                self._remember(best[row])
-                return best[row], None
+                token = best[row]
+                if self._matcher is not None and not self._matcher.allows(token):
+                    token = _likeliest_allowed(self._masked(logits[row].clone()))
+                self._remember(token)
+                return token, None
 
             return pick
         return lambda row: self._choose(logits[row])
 
     def _choose(self, raw: Tensor) -> tuple[int, TokenLogprobs | None]:
-        logits = self._process(raw.clone()) if self._processed else raw
+        logits = self._process(raw.clone()) if self._processed or self._matcher is not None else raw
         _require_number(float(logits.max()))
         token = int(logits.argmax()) if self._params.greedy else self._sample(logits)
         logprobs = None if self._params.logprobs is None else _logprobs(raw, token, self._params.logprobs)
@@ -111,6 +124,8 @@ class Sampler:
         self._text.append(token)
         self._seen.add(token)
         self._counts[token] += 1
+        if self._matcher is not None and token not in self._matcher.ends:
+            self._matcher.push([token])
 
     def _process(self, logits: Tensor) -> Tensor:
         params = self._params
@@ -130,7 +145,17 @@ class Sampler:
                 logits[last] = -torch.inf
         if self._counts.total() < params.min_tokens:
             logits[self._end_ids.to(logits.device)] = -torch.inf
-        return logits
+        return logits if self._matcher is None else self._masked(logits)
+
+    def _masked(self, logits: Tensor) -> Tensor:
+        """The logits without what the grammar forbids. Rows that nobody comes to are never masked."""
+        assert self._matcher is not None
+        bits = np.frombuffer(self._matcher.mask(), dtype=np.uint8)
+        allowed = np.zeros(logits.shape[0], dtype=np.bool_)
+        known = np.unpackbits(bits, bitorder="little")[: len(allowed)]
+        allowed[: len(known)] = known
+        allowed[self._end_ids.numpy()] |= self._matcher.may_end
+        return logits.masked_fill_(torch.from_numpy(~allowed).to(logits.device), -torch.inf)
 
     def _sample(self, logits: Tensor) -> int:
         # Not every device has float64, and the noise is made on the CPU. The likeliest becomes 0 first: at any
@@ -180,11 +205,17 @@ def _logprobs(raw: Tensor, token: int, top: int) -> TokenLogprobs:
     return TokenLogprobs(token, float(log_p[token]), tuple(zip(ids.tolist(), values.tolist(), strict=True)))
 
 
+def _likeliest_allowed(logits: Tensor) -> int:
+    best, token = logits.max(dim=-1)
+    _require_number(float(best))
+    return int(token)
+
+
 def _require_number(best: float) -> None:
     if not math.isfinite(best):
         raise DistributionError(
             f"The likeliest token's logit is {best}, so none can be chosen: either the model computes no numbers in "
-            "this dtype, or logit_bias and bad_words leave no token; try float32 or loosen them."
+            "this dtype, or logit_bias, bad_words and the grammar leave no token; try float32 or loosen them."
         )
 
 

@@ -18,12 +18,14 @@ from lookup_spec.params import Priority, Sampling, SamplingParams
 from lookup_spec.pipeline.prompts import Told, chat_prompt, text_prompt
 from lookup_spec.pipeline.result import Result, collect
 from lookup_spec.propose.calibration import Calibrations
+from lookup_spec.propose.guided import GuidedProposer
 from lookup_spec.propose.prompt import Prompt, Reference
 from lookup_spec.propose.proposer import LookupProposer
 from lookup_spec.propose.protocol import NoProposer, Proposer
 from lookup_spec.propose.store import SegmentStore
 from lookup_spec.stats import Load, Stats
 from lookup_spec.text.detokenize import Vocabulary
+from lookup_spec.text.matcher import Grammars
 from lookup_spec.text.messages import Message
 from lookup_spec.text.output import TextOutput
 from lookup_spec.text.retokenize import TokenizerRetokenizer
@@ -115,6 +117,8 @@ class Engine:
             ),
             costs=costs,
         )
+        encode = self.template.encode_data
+        self._grammars = Grammars(self.vocabulary, self._model.vocab_size, encode, self._end_ids)
         self._segments = SegmentStore(max_bytes=segment_store_bytes)
         self._calibrations = Calibrations(calibration)
         self._retokenizer = TokenizerRetokenizer(loaded.tokenizer.backend_tokenizer)
@@ -191,7 +195,12 @@ class Engine:
             InvalidRequestError: it can never be served.
             OverloadedError: too many others wait.
         """
+        matcher = None
+        if params.grammar is not None:
+            matcher = self._grammars.matcher(params.grammar, params.stop_token_ids)
         proposer, ended = self._proposer(tenant) if speculation else (NoProposer(), lambda: None)
+        if speculation and matcher is not None:
+            proposer = GuidedProposer(proposer, matcher)
         session = Session(
             prompt,
             params,
@@ -202,6 +211,7 @@ class Engine:
             context_length=self.context_length,
             vocab_size=self._model.vocab_size,
             ended=ended,
+            matcher=matcher,
         )
         with self._lock:
             self._runner.add(session, tenant=tenant, priority=priority)

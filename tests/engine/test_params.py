@@ -7,6 +7,7 @@ import math
 import pytest
 
 from lookup_spec.errors import InvalidRequestError
+from lookup_spec.grammar import Grammar
 from lookup_spec.params import MAX_LOGPROBS, MAX_STOPS, SamplingParams
 
 NO_NUMBERS = [math.nan, math.inf, -math.inf]
@@ -74,3 +75,10 @@ def test_only_temperature_zero_is_greedy():
     """Any other temperature samples."""
     assert SamplingParams().greedy
     assert not SamplingParams(temperature=5e-324).greedy
+
+
+def test_ignoring_the_end_does_not_go_with_a_grammar():
+    """Who never ends cannot end where a grammar says."""
+    with pytest.raises(InvalidRequestError) as caught:
+        SamplingParams(grammar=Grammar.regex("a"), ignore_eos=True)
+    assert caught.value.param == "ignore_eos"

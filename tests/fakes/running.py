@@ -11,8 +11,10 @@ from torch import Tensor
 from lookup_spec.engine.runner import Runner
 from lookup_spec.engine.scheduler import Limits
 from lookup_spec.engine.session import Output, Piece, Session
+from lookup_spec.grammar import Matcher
 from lookup_spec.model.forward import Rows
 from lookup_spec.params import SamplingParams
+from lookup_spec.propose.guided import GuidedProposer
 from lookup_spec.propose.prompt import Prompt
 from lookup_spec.propose.protocol import NoProposer, Proposer
 from lookup_spec.propose.seen import Seen
@@ -21,12 +23,13 @@ from lookup_spec.propose.tree import DraftTree
 
 @dataclass(slots=True)
 class Job:
-    """One request; ``make_proposer`` and ``make_output`` are called once for each run."""
+    """One request; what makes something is called once for each run."""
 
     prompt: Sequence[int]
     params: SamplingParams
     make_proposer: Callable[[], Proposer] = NoProposer
     make_output: Callable[[], Output | None] = lambda: None
+    make_matcher: Callable[[], Matcher | None] = lambda: None
 
 
 @dataclass(slots=True)
@@ -114,6 +117,10 @@ class WatchedModel:
         return self._inner.forward(batch)
 
 
+def _guided(proposer: Proposer, matcher: Matcher | None) -> Proposer:
+    return proposer if matcher is None or isinstance(proposer, NoProposer) else GuidedProposer(proposer, matcher)
+
+
 def answer_all(
     model: Any,
     jobs: Sequence[Job],
@@ -128,7 +135,10 @@ def answer_all(
     """Runs all jobs on one runner; takes the pieces after every step, or without ``stream`` at the end."""
     watched = WatchedModel(model, context)
     runner = Runner(watched, Limits(max_draft_tokens=width, prefill_chunk=chunk, max_sessions=at_once))
-    proposers = [WatchedProposer(job.make_proposer()) for job in jobs]
+    matchers = [job.make_matcher() for job in jobs]
+    proposers = [
+        WatchedProposer(_guided(job.make_proposer(), matcher)) for job, matcher in zip(jobs, matchers, strict=True)
+    ]
     sessions = [
         Session(
             Prompt.plain(job.prompt),
@@ -139,8 +149,9 @@ def answer_all(
             end_ids=ends,
             context_length=context,
             vocab_size=watched.vocab_size,
+            matcher=matcher,
         )
-        for job, proposer in zip(jobs, proposers, strict=True)
+        for job, proposer, matcher in zip(jobs, proposers, matchers, strict=True)
     ]
     answers = [Answer() for _ in jobs]
     for session in sessions:

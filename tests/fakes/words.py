@@ -8,6 +8,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from lookup_spec.text.detokenize import Vocabulary
+from lookup_spec.text.matcher import Grammars
 from lookup_spec.text.output import TextOutput
 
 EOS = "<eos>"
@@ -34,6 +35,22 @@ class Words:
 
     def ids(self, *words: str) -> tuple[int, ...]:
         return tuple(self._ids[word] for word in words)
+
+    def text(self, ids: Sequence[int]) -> str:
+        """What ids spell."""
+        return b"".join(map(self._vocabulary.piece, ids)).decode()
+
+    def grammars(self) -> Grammars:
+        """What makes matchers for answers in these words; the longest word that fits is the usual one."""
+        return Grammars(self._vocabulary, len(self), self._longest, [0])
+
+    def _longest(self, text: str) -> list[int]:
+        ids = []
+        while text:
+            word = max((word for word in self._ids if word != EOS and text.startswith(word)), key=len)
+            ids.append(self._ids[word])
+            text = text[len(word) :]
+        return ids
 
     def output(self, stops: Sequence[str] = ()) -> TextOutput:
         """A new text output for one answer."""
