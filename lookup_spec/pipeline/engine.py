@@ -12,6 +12,7 @@ from lookup_spec.engine.memory import measure_room
 from lookup_spec.engine.runner import Runner
 from lookup_spec.engine.scheduler import Limits
 from lookup_spec.engine.session import Piece, Session
+from lookup_spec.grammar import Grammar
 from lookup_spec.model.forward import PackedModel
 from lookup_spec.model.load import LoadedModel, load_model
 from lookup_spec.params import Priority, Sampling, SamplingParams
@@ -30,6 +31,7 @@ from lookup_spec.text.messages import Message
 from lookup_spec.text.output import TextOutput
 from lookup_spec.text.retokenize import TokenizerRetokenizer
 from lookup_spec.text.template import ChatTemplate
+from lookup_spec.text.tools import Tool
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -134,7 +136,12 @@ class Engine:
         return (*self.template.encode_data(text), *self._end)
 
     def chat_prompt(
-        self, messages: Sequence[Message], *, prediction: str | None = None, continuing: bool = False
+        self,
+        messages: Sequence[Message],
+        *,
+        prediction: str | None = None,
+        continuing: bool = False,
+        tools: Sequence[Tool] = (),
     ) -> Told:
         """The prompt of a conversation, and what its layout, or a prediction, says about the answer.
 
@@ -142,11 +149,14 @@ class Engine:
             messages: ``role`` and ``content`` each.
             prediction: a guess of the answer; it never changes the answer, only the speed.
             continuing: the last message is the beginning of the answer.
+            tools: functions that the model is told of.
 
         Raises:
             InvalidRequestError: this model's template cannot render them.
         """
-        return chat_prompt(self.template, messages, prediction=prediction, continuing=continuing, end=self._end)
+        return chat_prompt(
+            self.template, messages, prediction=prediction, continuing=continuing, tools=tools, end=self._end
+        )
 
     def text_prompt(self, ids: Sequence[int]) -> Told:
         """A prompt without messages, and what its layout says about the answer; nothing if it holds unknown tokens."""
@@ -169,6 +179,14 @@ class Engine:
             bad_words=tuple(self._word(word) for word in words),
             stop_token_ids=frozenset(options.get("stop_token_ids") or ()),
         )
+
+    def check(self, grammar: Grammar) -> None:
+        """Makes sure that a grammar can be followed.
+
+        Raises:
+            InvalidRequestError: it has an error, or asks for what cannot be enforced.
+        """
+        self._grammars.matcher(grammar)
 
     def submit(
         self,

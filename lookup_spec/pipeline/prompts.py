@@ -13,6 +13,7 @@ from lookup_spec.text.conversation import Layout
 from lookup_spec.text.layouts import layout_of, layout_of_text
 from lookup_spec.text.messages import Message, Passage, passage_of
 from lookup_spec.text.template import ChatTemplate
+from lookup_spec.text.tools import Tool
 
 
 class Told(NamedTuple):
@@ -35,6 +36,7 @@ def chat_prompt(
     *,
     prediction: str | None = None,
     continuing: bool = False,
+    tools: Sequence[Tool] = (),
     end: Sequence[int] = (),
 ) -> Told:
     """The prompt of a conversation.
@@ -44,6 +46,7 @@ def chat_prompt(
         messages: ``role`` and ``content`` each.
         prediction: the client's guess of the answer; without, the layout of the messages is asked.
         continuing: the last message is the beginning of the answer.
+        tools: functions that the model is told of.
         end: the model's end token, if it has one.
 
     Raises:
@@ -55,6 +58,7 @@ def chat_prompt(
     encoded = template.encode(
         messages,
         passages=() if layout is None else (layout.passage,),
+        tools=tools,
         add_generation_prompt=not continuing,
         continue_final_message=continuing,
     )

@@ -16,7 +16,8 @@ from lookup_spec.text.detokenize import Vocabulary
 if TYPE_CHECKING:
     from llguidance._lib import JsonCompileOptions
 
-_SPACE = r"( |\r?\n[ \t]{0,64})"  # between the parts of JSON: weak models, left to themselves, would never stop
+# Between the parts of JSON: one space, or a line break and an indentation. Weak models, left to themselves, never stop.
+_SPACE = r"( |\r?\n( {0,40}|\t{0,10}))"
 _LIMITS = LLParserLimits(verbose_errors=False)
 
 
@@ -120,7 +121,9 @@ class _Matcher:
         mask = None if self._inner.is_error() else self._inner.compute_bitmask()
         if mask is None or self._inner.is_error():
             said = self._inner.get_error().splitlines()
-            raise GrammarError(f"The grammar cannot be followed any further: {said[0] if said else 'no reason given'}")
+            raise GrammarError(
+                f"The grammar cannot be followed any further ({said[0] if said else 'no reason given'}); simplify it."
+            )
         return mask
 
     def push(self, tokens: Sequence[int]) -> int:
@@ -153,4 +156,5 @@ def _source(grammar: Grammar) -> str:
 def _refusal(grammar: Grammar, said: str) -> InvalidRequestError:
     kinds = {"json_schema": "JSON schema", "regex": "regular expression", "lark": "grammar", "gbnf": "grammar"}
     first = said.strip().splitlines()[0] if said.strip() else "no reason given"
-    return InvalidRequestError(f"The {kinds[grammar.kind]} cannot be followed: {first}", param=grammar.param)
+    message = f"The {kinds[grammar.kind]} in {grammar.param} cannot be followed ({first.rstrip('.')}); change it."
+    return InvalidRequestError(message, param=grammar.param)

@@ -80,11 +80,11 @@ def unused_letters(text: str) -> Iterator[str]:
 
 
 def texts_of(value: Any) -> Iterator[str]:
-    """All texts inside messages, at any depth."""
+    """All texts inside messages, at any depth, names of fields included: those of a tool's arguments are data, too."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        yield from chain.from_iterable(map(texts_of, value.values()))
+        yield from chain.from_iterable(map(texts_of, chain(value, value.values())))
     elif isinstance(value, Sequence):
         yield from chain.from_iterable(map(texts_of, value))
 
@@ -94,7 +94,7 @@ def map_texts(function: Callable[[str], str], value: Any) -> Any:
     if isinstance(value, str):
         return function(value)
     if isinstance(value, Mapping):
-        return {key: map_texts(function, item) for key, item in value.items()}
+        return {map_texts(function, key): map_texts(function, item) for key, item in value.items()}
     if isinstance(value, Sequence):
         return [map_texts(function, item) for item in value]
     return value

@@ -24,6 +24,7 @@ from lookup_spec.text.messages import (
     texts_of,
     unused_letters,
 )
+from lookup_spec.text.tools import Tool, ToolForm, tool_form
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -84,6 +85,7 @@ class ChatTemplate:
         messages: Sequence[Message],
         *,
         passages: Sequence[Passage] = (),
+        tools: Sequence[Tool] = (),
         add_generation_prompt: bool = True,
         continue_final_message: bool = False,
         plain: bool = False,
@@ -98,6 +100,7 @@ class ChatTemplate:
             messages: ``role`` and ``content`` each; content is a text or a list of text parts, which are
                 joined by line breaks.
             passages: places in the contents whose tokens are wanted.
+            tools: functions that the model is told of; what is written of them is data, too.
             add_generation_prompt: open the assistant's turn.
             continue_final_message: the last message is the beginning of the answer, and no turn is opened.
             plain: set the contents one below the other instead of using the model's template.
@@ -115,10 +118,11 @@ class ChatTemplate:
                 f"The last message has the role {checked[-1]['role']!r}; only an assistant's can go on.",
                 param="messages",
             )
-        letters = unused_letters("".join(texts_of(checked)))
+        told = [tool.told() for tool in tools]
+        letters = unused_letters("".join(texts_of([checked, told])))
         guard, end = next(letters), next(letters)
         marks = Marks(passages, guard, letters)
-        private = map_texts(partial(self._encoder.guard, guard=guard), checked)
+        private, told = map_texts(partial(self._encoder.guard, guard=guard), (checked, told))
         for index, message in enumerate(private):
             message["content"] = marks.put(message["content"], index)
         if continue_final_message:
@@ -126,7 +130,7 @@ class ChatTemplate:
         if plain:
             text = "\n\n".join(message["content"] for message in private)
         else:
-            text = self._render(self._merged(private), add_generation_prompt and not continue_final_message)
+            text = self._render(self._merged(private), add_generation_prompt and not continue_final_message, told)
         text, spans = marks.take(_cut(text, end) if continue_final_message else text)
         bare, spans = self._encoder.guarded(text, guard, spans)
         ids = self._encoder.with_start(bare)
@@ -148,6 +152,11 @@ class ChatTemplate:
         body = self._encoder.guard(text, guard)
         span = (len(opening), len(opening) + len(body))
         return EncodedPrompt(*self._encoder.guarded(opening + body + closing, guard, (span,)))
+
+    @property
+    def tool_form(self) -> ToolForm | None:
+        """How this model writes calls of functions; None if it cannot, or in a form that is not known here."""
+        return tool_form(self._source, self.control_token)
 
     @property
     def source(self) -> str:
@@ -184,11 +193,14 @@ class ChatTemplate:
             return _PROBE in self._render(probe, True)
         return False
 
-    def _render(self, messages: list[dict[str, Any]], add_generation_prompt: bool) -> str:
+    def _render(
+        self, messages: list[dict[str, Any]], add_generation_prompt: bool, tools: list[Any] | None = None
+    ) -> str:
         try:
             return str(
                 self._tokenizer.apply_chat_template(
                     messages,
+                    tools=tools or None,
                     chat_template=self._source,
                     tokenize=False,
                     add_generation_prompt=add_generation_prompt,

@@ -14,6 +14,12 @@ import pytest
 CHAT = "/v1/chat/completions"
 TEXT = "/v1/completions"
 USER = [{"role": "user", "content": "x"}]
+CALL = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+
+def schema(told: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"type": "json_schema", "json_schema": {"name": "t", "schema": told, **more}}
+
 
 # path, fields, and the field that the error has to name
 BAD_FIELDS: list[tuple[str, dict[str, Any], str | None]] = [
@@ -73,7 +79,14 @@ BAD_FIELDS: list[tuple[str, dict[str, Any], str | None]] = [
     (CHAT, {"messages": "hi"}, "messages"),
     (CHAT, {"messages": ["hi"]}, "messages[0]"),
     (CHAT, {"messages": [{"role": "wizard", "content": "x"}]}, "messages[0].role"),
-    (CHAT, {"messages": [{"role": "tool", "content": "x", "tool_call_id": "1"}]}, "messages[0].role"),
+    (CHAT, {"messages": [{"role": "tool", "tool_call_id": "1"}]}, "messages[0].content"),
+    (CHAT, {"messages": [{"role": "user", "content": "x", "tool_call_id": "1"}]}, "messages[0].tool_call_id"),
+    (CHAT, {"messages": [{"role": "user", "content": "x", "tool_calls": [CALL]}]}, "messages[0].tool_calls"),
+    (
+        CHAT,
+        {"messages": [{"role": "assistant", "tool_calls": [{**CALL, "function": {"name": "f", "arguments": "{"}}]}]},
+        "messages[0].tool_calls[0].function.arguments",
+    ),
     (CHAT, {"messages": [{"role": "user", "content": None}]}, "messages[0].content"),
     (CHAT, {"messages": [*USER, {"role": "user", "content": 5}]}, "messages[1].content"),
     (
@@ -86,14 +99,31 @@ BAD_FIELDS: list[tuple[str, dict[str, Any], str | None]] = [
     (CHAT, {"top_logprobs": 2}, "top_logprobs"),
     (CHAT, {"logprobs": 2}, "logprobs"),
     (CHAT, {"logprobs": True, "top_logprobs": 21}, "top_logprobs"),
-    (CHAT, {"response_format": {"type": "json_object"}}, "response_format.type"),
+    (CHAT, {"response_format": {"type": "yaml"}}, "response_format.type"),
+    (CHAT, {"response_format": {"type": "json_schema"}}, "response_format.json_schema"),
+    (CHAT, {"response_format": {"type": "text", "json_schema": {"name": "t"}}}, "response_format.json_schema"),
     (
         CHAT,
-        {"response_format": {"type": "json_schema", "json_schema": {"name": "t", "schema": {}}}},
-        "response_format.type",
+        {"response_format": {"type": "json_schema", "json_schema": {"schema": {}}}},
+        "response_format.json_schema.name",
     ),
+    (CHAT, {"response_format": schema({"type": "thing"})}, "response_format.json_schema.schema"),
+    (CHAT, {"response_format": schema({"not": {}}, strict=True)}, "response_format.json_schema.schema"),
+    (
+        CHAT,
+        {"response_format": {"type": "json_object"}, "messages": [*USER, {"role": "assistant", "content": "{"}]},
+        "messages",
+    ),
+    (CHAT, {"response_format": {"type": "json_object"}, "ignore_eos": True}, "ignore_eos"),
     (CHAT, {"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
+    (CHAT, {"tools": [{"type": "custom", "custom": {"name": "f"}}]}, "tools[0].type"),
+    (CHAT, {"tools": [{"type": "function", "function": {"name": "f g"}}]}, "tools[0].function.name"),
+    (CHAT, {"tools": [{"type": "function", "function": {"name": "f"}}] * 2}, "tools[1].function.name"),
+    (CHAT, {"tool_choice": "required"}, "tool_choice"),
+    (CHAT, {"tool_choice": "some"}, "tool_choice"),
+    (CHAT, {"tool_choice": {"type": "function", "function": {"name": "f"}}}, "tool_choice"),
     (CHAT, {"functions": [{"name": "f"}]}, "functions"),
+    (CHAT, {"function_call": "auto"}, "function_call"),
     (CHAT, {"modalities": ["text", "audio"]}, "modalities[1]"),
     (CHAT, {"audio": {"voice": "x", "format": "wav"}}, "audio"),
     (CHAT, {"prediction": {"type": "content", "content": "abc"}, "n": 2}, "n"),

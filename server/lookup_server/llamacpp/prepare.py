@@ -54,7 +54,8 @@ def completion_tasks(
         InvalidRequestError: it can never be served.
     """
     prompts = [engine.text_prompt(_ids(engine, prompt)).prompt for prompt in body.prompts]
-    return _tasks(body, engine, model, body.sampling(temperature), prompts, batched=body.batched)
+    options = {**body.sampling(temperature), "grammar": body.form}
+    return _tasks(body, engine, model, options, prompts, batched=body.batched)
 
 
 def settings_of(params: SamplingParams, engine: Engine) -> dict[str, Any]:

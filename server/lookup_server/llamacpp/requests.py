@@ -13,6 +13,7 @@ from pydantic import Field, JsonValue, model_validator
 from lookup_server.body import Body
 from lookup_server.errors import refuse
 from lookup_server.openai.requests import MAX_CHOICES, Count, Message, Number, TokenId
+from lookup_spec.grammar import Grammar
 
 TOP_K, TOP_P, MIN_P = 40, 0.95, 0.05  # llama.cpp's defaults
 
@@ -128,12 +129,23 @@ class CompletionBody(GenerationBody):
         str | list[str] | list[TokenId] | list[list[TokenId]],
         Field(description="a string, a list of strings, a list of token ids, or a list of such lists"),
     ]
+    json_schema: dict[str, JsonValue] | None = None
+    grammar: str | None = None
 
     @model_validator(mode="after")
     def _asks_something(self) -> CompletionBody:
         if not self.prompt:
             refuse("prompt", "it is empty")
+        if self.json_schema is not None and self.grammar:
+            refuse("grammar", "it does not go with json_schema; give one of the two")
         return self
+
+    @property
+    def form(self) -> Grammar | None:
+        """The form that answers must have; None for any."""
+        if self.json_schema is not None:
+            return Grammar.json_schema(self.json_schema)
+        return Grammar.gbnf(self.grammar) if self.grammar else None
 
     @property
     def prompts(self) -> list[str | list[int]]:

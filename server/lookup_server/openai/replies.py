@@ -102,12 +102,17 @@ class Reply(ABC):
         answer.texts.append(piece.text)
         logprobs = self._logprobs(index, piece)
         runs = answer.runs.take(piece) if self._head.include_speculation else []
-        if piece.text or logprobs:
-            yield self._chunk(index, self._said(piece.text), logprobs, speculation={"runs": runs})
+        said = self._parts(index, piece)
+        if not said and (logprobs or runs):
+            said = [self._said("")]
+        for number, part in enumerate(said):
+            yield self._chunk(
+                index, part, None if number else logprobs, speculation={"runs": [] if number else runs}
+            )  # fmt: skip
         if piece.finish_reason is not None:
-            answer.finish_reason, answer.stats = piece.finish_reason, piece.stats
+            answer.finish_reason, answer.stats = self._reason(index, piece.finish_reason), piece.stats
             stats = {"stats": piece.stats.as_dict()}
-            yield self._chunk(index, self._said(""), finish_reason=piece.finish_reason, speculation=stats)
+            yield self._chunk(index, self._said(""), finish_reason=answer.finish_reason, speculation=stats)
 
     def breaking(self, error: Exception) -> Iterator[Json]:
         """What a stream says instead of its end."""
@@ -122,6 +127,14 @@ class Reply(ABC):
         """The whole reply, once all pieces were told."""
         choices = [self._choice(index, answer) for index, answer in enumerate(self._answers)]
         return {**self._around(self.kind, choices), "usage": self._usage()}
+
+    def _parts(self, index: int, piece: Piece) -> list[Json]:  # noqa: ARG002 - some answers are read as they grow
+        """How a stream says what a piece adds to an answer, in so many chunks."""
+        return [self._said(piece.text)] if piece.text else []
+
+    def _reason(self, index: int, reason: str) -> str:  # noqa: ARG002 - some answers end in other ways
+        """Why an answer ended, in the API's words."""
+        return reason
 
     @abstractmethod
     def _said(self, text: str) -> Json:

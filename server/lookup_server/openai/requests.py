@@ -12,6 +12,7 @@ from pydantic import Field, JsonValue, field_validator, model_validator
 
 from lookup_server.body import Body
 from lookup_server.errors import refuse
+from lookup_server.openai.tools import MAX_TOOLS, NamedTool, ResponseFormat, ToolCall, ToolField
 from lookup_spec.params import Priority
 
 MAX_CHOICES = 128
@@ -162,14 +163,34 @@ Content = str | list[TextPart]
 class Message(Body):
     """A message of a chat."""
 
-    role: Literal["system", "developer", "user", "assistant"]
-    content: Content
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: Content | None = None
     name: str | None = None
     annotations: list[JsonValue] | None = None
+    tool_calls: list[ToolCall] | None = None
+    tool_call_id: str | None = None
 
-    def plain(self) -> dict[str, str]:
-        """Role and text."""
-        return {"role": self.role, "content": text_of(self.content)}
+    def check(self, place: str) -> None:
+        """Refuses what goes against the role; ``place`` is where the message stands in the body."""
+        if self.tool_calls and self.role != "assistant":
+            refuse(f"{place}.tool_calls", "only the assistant calls tools")
+        if self.content is None and not self.tool_calls:
+            refuse(f"{place}.content", "it is missing")
+        if self.tool_call_id is not None and self.role != "tool":
+            refuse(f"{place}.tool_call_id", "it only goes with the role tool")
+        for number, call in enumerate(self.tool_calls or ()):
+            if call.arguments is None:
+                refuse(f"{place}.tool_calls[{number}].function.arguments", "it is no JSON object")
+
+    def plain(self) -> dict[str, Any]:
+        """The message as templates take it."""
+        message: dict[str, Any] = {"role": self.role, "content": text_of(self.content or "")}
+        if self.tool_calls:
+            message["tool_calls"] = [call.plain() for call in self.tool_calls]
+        if self.role == "tool":
+            named = {"name": self.name, "tool_call_id": self.tool_call_id}
+            message |= {key: value for key, value in named.items() if value is not None}
+        return message
 
 
 class Prediction(Body):
@@ -177,12 +198,6 @@ class Prediction(Body):
 
     type: Literal["content"]
     content: Content
-
-
-class ResponseFormat(Body):
-    """The form of the answer; only plain text so far."""
-
-    type: Literal["text"]
 
 
 class ChatRequest(SamplingFields):
@@ -195,8 +210,11 @@ class ChatRequest(SamplingFields):
     prediction: Prediction | None = None
     response_format: ResponseFormat | None = None
     modalities: list[Literal["text"]] | None = None
-    tools: list[JsonValue] | None = None
-    tool_choice: Literal["none", "auto"] | None = None
+    tools: Annotated[list[ToolField], Field(max_length=MAX_TOOLS)] | None = None
+    tool_choice: Annotated[
+        Literal["none", "auto", "required"] | NamedTool | None,
+        Field(description='"none", "auto", "required", or a function by its name'),
+    ] = None
     parallel_tool_calls: bool | None = None
 
     # llama.vim sends these along. The first asks for nothing to be generated, the others cannot change an answer.
@@ -208,13 +226,38 @@ class ChatRequest(SamplingFields):
 
     @model_validator(mode="after")
     def _implemented(self) -> ChatRequest:
-        if self.tools:
-            refuse("tools", "tools are not supported here")
+        for number, message in enumerate(self.messages):
+            message.check(f"messages[{number}]")
+        self._check_form()
         if self.top_logprobs is not None and not self.logprobs:
             refuse("top_logprobs", "it only goes with logprobs: true")
         if self.prediction is not None and self.choices > 1:
             refuse("n", "a prediction goes with one choice only")
         return self
+
+    def _check_form(self) -> None:
+        form, names = self.response_format, [tool.function.name for tool in self.tools or ()]
+        if form is not None and (form.type == "json_schema") != (form.json_schema is not None):
+            refuse("response_format.json_schema", 'it goes with the type "json_schema", and only with that')
+        for number, name in enumerate(names):
+            if name in names[:number]:
+                refuse(f"tools[{number}].function.name", f"there are two functions of the name {name!r}")
+        if isinstance(self.tool_choice, NamedTool) and self.tool_choice.function.name not in names:
+            refuse("tool_choice", f"tools has no function of the name {self.tool_choice.function.name!r}")
+        if self.tool_choice == "required" and not names:
+            refuse("tool_choice", "there are no tools to choose from")
+        if self.calls_tools and form is not None and form.grammar is not None:
+            refuse("response_format", 'beside tools that may be called only the type "text" is supported')
+        if self.messages[-1].role == "assistant":
+            if self.calls_tools:
+                refuse("messages", "an answer that may call tools cannot go on from a last message of the assistant")
+            if form is not None and form.grammar is not None:
+                refuse("messages", "an answer of a given form cannot go on from a last message of the assistant")
+
+    @property
+    def calls_tools(self) -> bool:
+        """Whether the answer may call tools."""
+        return bool(self.tools) and self.tool_choice != "none"
 
     @property
     def limit(self) -> int | None:
