@@ -21,11 +21,6 @@ _SPACE = r"( |\r?\n( {0,40}|\t{0,10}))"
 _LIMITS = LLParserLimits(verbose_errors=False)
 
 
-def json_options(*, lenient: bool) -> JsonCompileOptions:
-    """How JSON is written, and what becomes of keywords that are not known."""
-    return {"whitespace_pattern": _SPACE, "lenient": lenient}
-
-
 class _Tokens:
     """A vocabulary in the form that llguidance asks for.
 
@@ -144,7 +139,8 @@ def _source(grammar: Grammar) -> str:
     """A grammar in llguidance's own form."""
     try:
         if grammar.kind == "json_schema":
-            return LLMatcher.grammar_from_json_schema(grammar.text, defaults=json_options(lenient=grammar.lenient))
+            options: JsonCompileOptions = {"whitespace_pattern": _SPACE, "lenient": grammar.lenient}
+            return LLMatcher.grammar_from_json_schema(grammar.text, defaults=options)
         if grammar.kind == "regex":
             return LLMatcher.grammar_from_regex(grammar.text)
         text = gbnf_to_lark(grammar.text) if grammar.kind == "gbnf" else grammar.text

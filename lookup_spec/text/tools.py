@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from lookup_spec.grammar import Grammar
-from lookup_spec.text.matcher import json_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +131,9 @@ def calls_grammar(form: ToolForm, tools: Sequence[Tool], *, text: bool, several:
 
 
 def _call(form: ToolForm, tool: Tool) -> str:
-    schema = {**tool.parameters, "type": "object", "x-guidance": json_options(lenient=not tool.strict)}
+    # Templates write calls that were made with these separators, so models are used to them, and all else is forced.
+    style = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": ", "lenient": not tool.strict}
+    schema = {**tool.parameters, "type": "object", "x-guidance": style}
     return f"{_literal(tool.name + form.middle)} %json {json.dumps(schema)} {_literal(form.end)}"
 
 

@@ -42,8 +42,8 @@ class Part(BaseModel, extra="forbid"):
 
 
 class Thing(BaseModel, extra="forbid"):
-    name: str = Field(max_length=8, pattern="^[a-z]+$")
-    parts: list[Part] = Field(max_length=2)
+    name: str = Field(max_length=4, pattern="^[a-z]+$")
+    parts: list[Part] = Field(max_length=1)
     kind: Literal["new", "old"] | None
 
 
@@ -77,7 +77,7 @@ def calling(loaded: LoadedModel) -> Iterator[Running]:
 
 @pytest.fixture(scope="module")
 def http(calling: Running) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=calling.url, timeout=20, trust_env=False) as one:
+    with httpx.Client(base_url=calling.url, timeout=60, trust_env=False) as one:
         yield one
 
 
@@ -195,7 +195,7 @@ def test_tools_are_called_where_they_have_to_be(
 
 def test_an_answer_may_be_text_or_calls(http: httpx.Client, loaded: LoadedModel) -> None:
     """Where the choice is the model's, text is text, and what begins like a call is one."""
-    body = {**BODY, "tools": TOOLS, "max_tokens": 60}
+    body = {**BODY, "tools": TOOLS, "max_tokens": 20}
     [text] = post(http, body)["choices"]
     assert text["message"]["content"]
     assert "tool_calls" not in text["message"]
@@ -219,7 +219,8 @@ def test_a_conversation_goes_on_behind_calls(sdk: openai.OpenAI, http: httpx.Cli
     called = sdk.chat.completions.create(**options, tool_choice="required").choices[0].message
     assert called.tool_calls
     results = [{"role": "tool", "tool_call_id": call.id, "content": "warm"} for call in called.tool_calls]
-    after = sdk.chat.completions.create(**{**options, "messages": [*BODY["messages"], called, *results]})
+    sent = [*BODY["messages"], called, *results]
+    after = sdk.chat.completions.create(**{**options, "messages": sent, "max_tokens": 20})
     assert after.choices[0].finish_reason in ("stop", "length", "tool_calls")
     sent = [*BODY["messages"], called.model_dump(exclude_none=True), *results]
     prompt = post(http, {"messages": sent}, "/apply-template")["prompt"]
