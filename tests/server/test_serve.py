@@ -76,7 +76,7 @@ def test_a_stop_signal_ends_the_command_with_exit_code_0(tmp_path: Path, number:
         page = client.get("")
         assert page.headers["content-type"].startswith("text/html")
         assert "lookup-spec playground" in page.text
-        assert set(re.findall(r"https?://[^'\"]+", page.text)) == {"http://www.w3.org/2000/svg"}
+        assert re.findall(r"https?://", page.text) == []
         process.send_signal(number)
         process.send_signal(number)
         assert process.wait(15) == 0

@@ -5,17 +5,45 @@ from __future__ import annotations
 from pathlib import Path
 
 from fastapi import APIRouter, Response
-from starlette.responses import HTMLResponse
+
+from lookup_server.errors import ApiError
 
 router = APIRouter(include_in_schema=False)
 
-_PAGE = Path(__file__).parent.parent / "playground" / "index.html"
+_FOLDER = Path(__file__).parent.parent / "playground"
+# Named here, for what a system takes these suffixes for differs.
+_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 # The page needs nothing from elsewhere, and nothing it shows can make it ask.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:"
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {
+    "content-security-policy": _POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    # A page and the modules of another version would not fit together.
+    "cache-control": "no-cache",
+}
 
 
 @router.api_route("/", methods=["GET", "HEAD"])
 async def playground() -> Response:
-    """The page, whole: it loads nothing else."""
-    headers = {"content-security-policy": _POLICY, "x-content-type-options": "nosniff"}
-    return HTMLResponse(_PAGE.read_text(encoding="utf-8"), headers=headers)
+    """The page."""
+    return await part("index.html")
+
+
+@router.api_route("/playground/{name}", methods=["GET", "HEAD"])
+async def part(name: str) -> Response:
+    """One of the files that the page is made of.
+
+    Raises:
+        ApiError: there is no such file.
+    """
+    path = _PARTS.get(name)
+    if path is None:
+        raise ApiError(404, f"The playground has no file {name!r}.", code="not_found")
+    return Response(path.read_bytes(), headers=_HEADERS, media_type=_TYPES[path.suffix])
+
+
+_PARTS = {path.name: path for path in _FOLDER.iterdir() if path.suffix in _TYPES}
