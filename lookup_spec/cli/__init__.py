@@ -10,6 +10,7 @@ from lookup_bench.cli import app as bench
 from lookup_spec._version import __version__
 from lookup_spec.cli.edit import edit
 from lookup_spec.cli.generate import generate
+from lookup_spec.cli.lsp import lsp
 from lookup_spec.cli.models import models
 from lookup_spec.cli.serve import serve
 from lookup_spec.errors import LookupSpecError
@@ -25,6 +26,7 @@ app = typer.Typer(
 app.command()(edit)
 app.command()(generate)
 app.command()(serve)
+app.command()(lsp)
 app.command()(models)
 app.add_typer(bench, name="bench")
 

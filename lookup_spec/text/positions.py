@@ -31,3 +31,14 @@ def column_of(line: str, units: int, encoding: Encoding) -> int:
         return len(data[: units * size].decode(codec, "surrogatepass" if encoding != "utf-16" else "strict"))
     except UnicodeDecodeError:
         raise ValueError(f"position {units} lies within a character") from None
+
+
+def units_of(text: str, encoding: Encoding) -> int:
+    """How many units an editor counts in a text.
+
+    Args:
+        text: a part of one line.
+        encoding: of the units.
+    """
+    codec, size = _CODECS[encoding]
+    return len(text.encode(codec, "surrogatepass")) // size
