@@ -36,6 +36,7 @@ def edit(
     ] = False,
     as_json: options.Json = False,
     no_speculation: options.NoSpeculation = False,
+    strict: options.Strict = False,
     max_tokens: options.MaxTokens = None,
     temperature: options.Temperature = 0.0,
     seed: options.Seed = None,
@@ -62,7 +63,7 @@ def edit(
             SamplingParams(max_tokens=max_tokens, temperature=temperature, seed=seed),
             speculation=not no_speculation,
         )
-        done = _run(options.engine(model, dtype, device, calibration), request)
+        done = _run(options.engine(model, dtype, device, calibration, strict=strict), request)
         typer.echo(summary(done.stats), err=True)
         if done.complete and write:
             _write(file, data, done.text.encode())

@@ -36,6 +36,7 @@ def generate(
     device: options.Device = "auto",
     calibration: options.Calibration = None,
     no_speculation: options.NoSpeculation = False,
+    strict: options.Strict = False,
     as_json: options.Json = False,
 ) -> None:
     """Answers a prompt, streaming to stdout.
@@ -43,7 +44,7 @@ def generate(
     Without --chat the model simply continues the text. A line about speed follows on stderr.
     """
     text = _read(prompt, file)
-    engine = options.engine(model, dtype, device, calibration)
+    engine = options.engine(model, dtype, device, calibration, strict=strict)
     params = engine.sampling(
         max_tokens=max_tokens, temperature=temperature, top_p=top_p, seed=seed, stop=tuple(stop or ())
     )

@@ -50,10 +50,18 @@ Calibration = Annotated[
 NoSpeculation = Annotated[
     bool, typer.Option("--no-speculation", help="Decode one token at a time; the answer is the same, only slower.")
 ]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Compute every token's scores to the same bits, whatever is drafted, kept or answered beside it; a little "
+        "slower. Refused where this machine cannot keep it.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object (text, finish_reason, usage, stats) last.")]
 
 
-def engine(model: str | None, dtype: str, device: str, calibration: str | None) -> Engine:
+def engine(model: str | None, dtype: str, device: str, calibration: str | None, *, strict: bool = False) -> Engine:
     """Loads the engine, saying on stderr which model runs how."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
     from lookup_spec.model.load import load_model
@@ -65,7 +73,7 @@ def engine(model: str | None, dtype: str, device: str, calibration: str | None) 
     loaded = load_model(model, dtype=dtype, device=device, progress=progress)
     typer.echo(f"{loaded.name} in {str(loaded.dtype).removeprefix('torch.')} on {loaded.device}", err=True)
     # There will be no second request that could begin alike.
-    return Engine(loaded, prefix_cache_bytes=0, calibration=calibration_directory(calibration))
+    return Engine(loaded, prefix_cache_bytes=0, calibration=calibration_directory(calibration), strict=strict)
 
 
 def calibration_directory(value: str | None) -> Path | None:

@@ -81,6 +81,7 @@ def serve(
     dtype: options.DType = "auto",
     device: options.Device = "auto",
     calibration: options.Calibration = None,
+    strict: options.Strict = False,
 ) -> None:
     """Serves a model to editors and any OpenAI client, with a page to try it.
 
@@ -118,6 +119,7 @@ def serve(
             kv_cache_bytes=_bytes(kv_cache_mb),
             prefix_cache_bytes=_bytes(prefix_cache_mb),
             calibration=options.calibration_directory(calibration),
+            strict=strict,
         )
         kind = str(loaded.dtype).removeprefix("torch.")
         url = main.url_of(sock)

@@ -93,23 +93,25 @@ class CostCurve:
         """
         seconds: dict[int, float] = {}
         started = time.perf_counter()
+        depth = min(BLOCK, context_length)
         for width in _WIDTHS * _REPEATS:
-            seconds[width] = min(_time(model, model.new_cache(width), width), seconds.get(width, math.inf))
+            seconds[width] = min(_time(model, model.new_cache(width), width, depth), seconds.get(width, math.inf))
         for width in _WIDE:
             expected = max(seconds.values()) * width / max(seconds)
             if time.perf_counter() - started + expected > _SECONDS:
                 break
-            seconds[width] = _time(model, model.new_cache(width), width)
-        block = model.new_cache(BLOCK)
-        model.forward([Rows(block, [0] * BLOCK, [-1] * BLOCK, BLOCK)])
-        block.commit(range(BLOCK))
+            seconds[width] = _time(model, model.new_cache(width), width, depth)
         blocks = min(_CONTEXT, context_length - 1) // BLOCK
         if not blocks:
             return cls(seconds)
+        block = model.new_cache(BLOCK)
+        model.forward([Rows(block, [0] * BLOCK, range(-1, BLOCK - 1), BLOCK)])
+        block.commit(range(BLOCK))
         cache = model.new_cache(blocks * BLOCK + _LOOKING)
         for _ in range(blocks):
             cache.append(block.rows(0, BLOCK))
-        longer = min(_time(model, cache, _LOOKING) for _ in range(_REPEATS)) - seconds[_LOOKING]
+        depth = min(_LOOKING, context_length - cache.length)
+        longer = min(_time(model, cache, _LOOKING, depth) for _ in range(_REPEATS)) - seconds[_LOOKING]
         return cls(seconds, max(longer, 0.0) / (_LOOKING * cache.length))
 
     def seconds(self, rows: int, pairs: int = 0) -> float:
@@ -197,9 +199,9 @@ def _ordered(curve: CostCurve, n: int, wish: Wish, drafts: Sequence[float]) -> I
     return ((-probability / cost, probability, n) for probability in drafts[wish.least :])
 
 
-def _time(model: Target, cache: KVCache, width: int) -> float:
-    """What a pass takes over rows that all follow the cache directly."""
-    rows = Rows(cache, [0] * width, [-1] * width, 0)
+def _time(model: Target, cache: KVCache, width: int, depth: int) -> float:
+    """What a pass takes over chains of so many rows that follow the cache; the last one may be shorter."""
+    rows = Rows(cache, [0] * width, [row - 1 if row % depth else -1 for row in range(width)], 0)
     started = time.perf_counter()
     [logits] = model.forward([rows])
     logits.max().item()  # waits for the device

@@ -18,7 +18,8 @@ from torch import Tensor, nn
 from transformers import AttentionInterface
 
 from lookup_spec.errors import ModelError
-from lookup_spec.model.cache import KVCache
+from lookup_spec.model.cache import KVCache, in_blocks
+from lookup_spec.model.steady import Chain, chains, steady_attention
 
 NAME = "lookup_spec"
 
@@ -70,11 +71,31 @@ class Slice:
     parents: Sequence[int]
     depths: Sequence[int]
     _masks: dict[int | None, Tensor | None] = field(default_factory=dict)
+    _chains: list[Chain] | None = None
+    _chain_masks: dict[tuple[int | None, int], Tensor] = field(default_factory=dict)
 
     @property
     def end(self) -> int:
         """Index behind the last row."""
         return self.start + len(self.parents)
+
+    @property
+    def chains(self) -> list[Chain]:
+        """The rows as chains."""
+        if self._chains is None:
+            self._chains = chains(self.parents)
+        return self._chains
+
+    def chain_mask(self, number: int, window: int | None, device: torch.device) -> Tensor:
+        """Additive float32 mask ``[own rows, cached + path, in whole blocks]`` of a chain, shared by all layers."""
+        key = window, number
+        if key not in self._chain_masks:
+            chain, cached = self.chains[number], self.cache.length
+            end = cached + len(chain.path)
+            distance = torch.arange(end - chain.own, end)[:, None] - torch.arange(in_blocks(end))
+            hidden = distance < 0 if window is None else (distance < 0) | (distance >= window)
+            self._chain_masks[key] = torch.zeros(hidden.shape).masked_fill_(hidden, float("-inf")).to(device)
+        return self._chain_masks[key]
 
     def mask(self, window: int | None, dtype: torch.dtype, device: torch.device) -> Tensor | None:
         """Additive mask ``[rows, cached + rows]``, shared by all layers with this window; None sees everything."""
@@ -104,10 +125,12 @@ class Packed:
     Attributes:
         slices: the sessions, in the order of their rows.
         compute_dtype: in which attention is computed; None for the model's own.
+        steady: rows must not depend on others of the pass, to the last bit; computed in float32.
     """
 
     slices: Sequence[Slice]
     compute_dtype: torch.dtype | None = None
+    steady: bool = False
 
 
 def packed_attention(
@@ -148,6 +171,8 @@ def packed_attention(
     _refuse_unknown(module, attention_mask, dropout, rest)
     layer = module.layer_idx
     assert isinstance(layer, int)
+    if packed.steady:
+        return _steady(layer, query[0], key[0], value[0], packed.slices, scaling, sliding_window, softcap), None
     out = query.new_empty((query.shape[2], query.shape[1], value.shape[3]))
     compute = packed.compute_dtype or query.dtype
     for piece in packed.slices:
@@ -157,6 +182,35 @@ def packed_attention(
         attended = _attend(query[0, :, rows].to(compute), keys.to(compute), values.to(compute), mask, scaling, softcap)
         out[rows] = attended.transpose(0, 1)
     return out[None], None
+
+
+def _steady(
+    layer: int,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    slices: Sequence[Slice],
+    scaling: float | None,
+    window: int | None,
+    softcap: float | None,
+) -> Tensor:
+    """``[1, total rows, query heads, dim]``, chain by chain; rows of no session are zero."""
+    out = query.new_zeros((query.shape[1], query.shape[0], value.shape[2]))
+    scaling = query.shape[2] ** -0.5 if scaling is None else scaling
+    for piece in slices:
+        rows = slice(piece.start, piece.end)
+        queries, keys, values = query[:, rows].float(), key[:, rows], value[:, rows]
+        for number, chain in enumerate(piece.chains):
+            path = list(chain.path)
+            own = path[-chain.own :]
+            # Behind the cache stands the text as it would be if this chain were the answer.
+            seen, shown = piece.cache.write(layer, keys[:, path], values[:, path], whole=True)
+            mask = piece.chain_mask(number, window, query.device)
+            attended = steady_attention(queries[:, own], seen, shown, mask, scaling, softcap)
+            out[[piece.start + row for row in own]] = attended.transpose(0, 1).to(out.dtype)
+        if len(piece.chains) > 1:
+            piece.cache.write(layer, keys, values)  # all rows, in their own order: any of them may be committed
+    return out[None]
 
 
 def _attend(

@@ -55,12 +55,14 @@ class KVCache:
     Args:
         capacity: tokens to make room for at first; it grows by itself.
         dtype: of the stored tensors; None keeps what the model produces.
+        cleared: memory begins as zeros, so that whole blocks can be computed with.
     """
 
-    def __init__(self, capacity: int = 0, dtype: torch.dtype | None = None) -> None:
+    def __init__(self, capacity: int = 0, dtype: torch.dtype | None = None, *, cleared: bool = False) -> None:
         self._layers: dict[int, _Layer] = {}
         self._capacity = in_blocks(capacity)
         self._dtype = dtype
+        self._cleared = cleared
         self._length = 0
         self._written = 0
 
@@ -79,13 +81,14 @@ class KVCache:
         """Memory held, in bytes; never more than that of :attr:`capacity` tokens."""
         return sum(layer.keys.nbytes + layer.values.nbytes for layer in self._layers.values())
 
-    def write(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Puts a step's rows behind the committed ones.
+    def write(self, layer: int, keys: Tensor, values: Tensor, *, whole: bool = False) -> tuple[Tensor, Tensor]:
+        """Puts a step's rows behind the committed ones, in the place of rows put there before.
 
         Args:
             layer: index of the layer.
             keys: ``[heads, rows, dim]``.
             values: ``[heads, rows, dim]``; ``dim`` may differ from the keys'.
+            whole: the views go on to the end of the last block.
 
         Returns:
             Views of keys and values with these rows at the end, ``[heads, length + rows, dim]``.
@@ -96,6 +99,8 @@ class KVCache:
         store.keys[:, self._length : end] = keys
         store.values[:, self._length : end] = values
         self._written = rows
+        if whole:
+            end = in_blocks(end)
         return store.keys[:, :end], store.values[:, :end]
 
     def commit(self, path: Sequence[int]) -> None:
@@ -195,7 +200,8 @@ class KVCache:
 
     def _room(self, like: Tensor) -> Tensor:
         heads, _, dim = like.shape
-        return like.new_empty((heads, self._capacity, dim), dtype=self._dtype or like.dtype)
+        make = like.new_zeros if self._cleared else like.new_empty
+        return make((heads, self._capacity, dim), dtype=self._dtype or like.dtype)
 
 
 def in_blocks(tokens: int) -> int:

@@ -9,10 +9,12 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from lookup_spec.errors import ModelError
 from lookup_spec.model.attention import NAME, Packed, Slice
 from lookup_spec.model.cache import KVCache
 from lookup_spec.model.half_linear import can_pack, pack_linears
-from lookup_spec.model.linear import native_bfloat16, widen_linears
+from lookup_spec.model.linear import PrepackedLinear, native_bfloat16, only_linear, replace_linears, widen_linears
+from lookup_spec.model.steady import steady_width
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,8 @@ class PackedModel:
 
     Args:
         model: a transformers model for causal language modelling, in evaluation mode.
+        strict: a row's logits depend on its own text alone, to the last bit: the same in a pass of its own, in a tree,
+            in company of other sessions, however its text was cut into passes. Takes a little longer.
 
     Attributes:
         token_bytes: memory that one token's keys and values take.
@@ -45,11 +49,12 @@ class PackedModel:
         ModelError: its attention asks for something that packed rows do not honour.
     """
 
-    def __init__(self, model: PreTrainedModel) -> None:
+    def __init__(self, model: PreTrainedModel, *, strict: bool = False) -> None:
         self.model = model
+        self._strict = strict
         self.device: torch.device = model.device
         self.vocab_size: int = model.config.get_text_config().vocab_size
-        self._compute_dtype = _fit_to_cpu(model) if self.device.type == "cpu" else None
+        self._compute_dtype = _fit_to_cpu(model, strict) if self.device.type == "cpu" else None
         model.set_attn_implementation(NAME)
         probe = self.new_cache()
         self.forward([Rows(probe, (0,), (-1,), 0)])
@@ -57,7 +62,8 @@ class PackedModel:
 
     def new_cache(self, capacity: int = 0) -> KVCache:
         """An empty cache for one session, with room for ``capacity`` tokens."""
-        return KVCache(capacity, self._compute_dtype)
+        dtype = torch.float32 if self._strict else self._compute_dtype
+        return KVCache(capacity, dtype, cleared=self._strict)
 
     @torch.no_grad()
     def forward(self, batch: Sequence[Rows]) -> list[Tensor]:
@@ -80,9 +86,17 @@ class PackedModel:
             kept.extend(range(len(tokens) + rows.keep, len(tokens) + len(rows.tokens)))
             tokens.extend(rows.tokens)
             positions.extend(rows.cache.length + depth for depth in depths)
-        logits = self._run(tokens, positions, kept or [len(tokens) - 1], Packed(slices, self._compute_dtype))
+        wanted = len(kept)
+        kept = kept or [len(tokens) - 1]
+        if self._strict:
+            # Rows of no session: whatever comes out of them, nobody looks at it.
+            padding = steady_width(len(tokens)) - len(tokens)
+            tokens.extend([0] * padding)
+            positions.extend([0] * padding)
+            kept.extend(kept[-1:] * (steady_width(len(kept)) - len(kept)))
+        logits = self._run(tokens, positions, kept, Packed(slices, self._compute_dtype, self._strict))
         sizes = [len(rows.tokens) - rows.keep for rows in batch]
-        return list(logits[: len(kept)].split(sizes))
+        return list(logits[:wanted].split(sizes))
 
     def _run(self, tokens: list[int], positions: list[int], kept: list[int], packed: Packed) -> Tensor:
         def row(values: list[int]) -> Tensor:
@@ -100,18 +114,25 @@ class PackedModel:
         return logits[0].float()
 
 
-def _fit_to_cpu(model: PreTrainedModel) -> torch.dtype | None:
-    """Gives a model the linear layers that are fastest on this CPU.
+def _fit_to_cpu(model: PreTrainedModel, strict: bool) -> torch.dtype | None:
+    """Gives a model the linear layers that are fastest on this CPU; if strict, those that treat all rows alike.
 
     Returns:
         In which type attention is computed; None for that of the rows.
     """
+    if strict and not only_linear(model):
+        raise ModelError(
+            f"{type(model).__name__} has experts, which are computed in groups as large as each pass happens to make "
+            "them, so that strict mode could not keep what it promises; leave strict out."
+        )
     if model.dtype == torch.bfloat16 and not native_bfloat16():
         if can_pack() and pack_linears(model):
             return None
         widen_linears(model)
         return torch.float32  # faster here than emulated bfloat16, and more exact
-    if model.dtype == torch.float32:
+    if model.dtype == torch.float32 and strict:
+        replace_linears(model, PrepackedLinear)
+    elif model.dtype == torch.float32:
         widen_linears(model)
     return None
 

@@ -18,8 +18,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
-from transformers.pytorch_utils import Conv1D
 
+from lookup_spec.model.linear import only_linear, replace_linears
+
+_PACKED = 8192  # outputs packed as one; more of them take several times as long to pack
 _LARGEST = 15  # float16 ends just below 2**16; a scaled layer's largest weight lies below 2**15
 
 
@@ -43,20 +45,24 @@ class HalfLinear(nn.Module):
         power = _LARGEST - math.frexp(largest)[1] if largest and math.isfinite(largest) else 0
         self.out_features, self.in_features = wide.shape
         self._scale = math.ldexp(1.0, -power)
-        self._packed: Any = torch.ops.quantized.linear_prepack_fp16(
-            torch.ldexp(wide, torch.tensor(power)).contiguous(), None if bias is None else bias.detach().float()
-        )
+        wide = torch.ldexp(wide, torch.tensor(power))
+        wide_bias = torch.zeros(self.out_features) if bias is None else bias.detach().float()
+        self._packed: list[Any] = [
+            torch.ops.quantized.linear_prepack_fp16(part.contiguous(), None if bias is None else part_of_bias)
+            for part, part_of_bias in zip(wide.split(_PACKED), wide_bias.split(_PACKED), strict=True)
+        ]
 
     def forward(self, rows: Tensor) -> Tensor:
         """``[..., in] -> [..., out]``, float32."""
         # Scaling by a power of two loses nothing, and there are fewer inputs than products.
-        out: Tensor = torch.ops.quantized.linear_dynamic_fp16(rows * self._scale, self._packed)
-        return out
+        scaled = rows * self._scale
+        parts: list[Tensor] = [torch.ops.quantized.linear_dynamic_fp16(scaled, packed) for packed in self._packed]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
 
     def unpacked(self) -> Tensor:
         """The weight as it is multiplied, ``[out, in]`` float32."""
-        packed: Tensor = torch.ops.quantized.linear_unpack_fp16(self._packed)[0]
-        return packed.float() * self._scale
+        parts = [torch.ops.quantized.linear_unpack_fp16(packed)[0].float() for packed in self._packed]
+        return torch.cat(parts) * self._scale
 
 
 def pack_linears(model: PreTrainedModel) -> bool:
@@ -71,18 +77,10 @@ def pack_linears(model: PreTrainedModel) -> bool:
         False, and the model is as it was, if it holds matrices that are neither linear layers nor embeddings, such as
         experts in one tensor: widening those would double its size.
     """
-    layers = [module for module in model.modules() if type(module) in (nn.Linear, Conv1D)]
-    embeddings = [module for module in model.modules() if isinstance(module, nn.Embedding)]
-    known = {id(module.weight) for module in (*layers, *embeddings)}
-    if any(parameter.dim() > 1 and id(parameter) not in known for parameter in model.parameters()):
+    if not only_linear(model):
         return False
-    for parent in list(model.modules()):
-        for name, child in list(parent.named_children()):
-            layer: Any = child
-            if type(child) is nn.Linear:
-                setattr(parent, name, HalfLinear(layer.weight, layer.bias))
-            elif type(child) is Conv1D:
-                setattr(parent, name, HalfLinear(layer.weight.t(), layer.bias))
+    replace_linears(model, HalfLinear)
+    embeddings = [module for module in model.modules() if isinstance(module, nn.Embedding)]
     kept = {id(module.weight) for module in embeddings}
     for tensor in (*model.parameters(), *model.buffers()):
         if tensor.dtype == torch.bfloat16 and id(tensor) not in kept:

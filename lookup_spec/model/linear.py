@@ -10,8 +10,13 @@ Measured with two cores and AVX2, 16 rows against one: stock bfloat16 13 times t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
 import torch
 from torch import Tensor, nn
+from transformers.pytorch_utils import Conv1D
 
 _BLOCK = 256  # output features unpacked at a time: the block stays in the second-level cache
 _FEW = {torch.float32: 1, torch.bfloat16: 4}  # up to this many rows the stock kernel is faster
@@ -63,3 +68,56 @@ def widen_linears(model: nn.Module) -> None:
         for name, child in list(parent.named_children()):
             if type(child) is nn.Linear and child.weight.dtype in _FEW:
                 setattr(parent, name, WideLinear(child))
+
+
+class PrepackedLinear(nn.Module):
+    """``x @ weight.T + bias`` by oneDNN, with the weight in that library's own order.
+
+    Its kernels compute a row alike however many there are, to the last bit, which those of other libraries do not.
+
+    Args:
+        weight: ``[out, in]`` float32; copied.
+        bias: ``[out]``, or None.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        super().__init__()
+        self._weight = torch.ops.mkldnn._reorder_linear_weight(weight.detach().contiguous(), None)
+        self._bias = bias
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """``[..., in] -> [..., out]``."""
+        out: Tensor = torch.ops.mkldnn._linear_pointwise(rows, self._weight, self._bias, "none", [], "")
+        return out
+
+
+def only_linear(model: nn.Module) -> bool:
+    """Whether all matrices of a model are those of linear layers and embeddings."""
+    known = {
+        id(module.weight)
+        for module in model.modules()
+        if type(module) in (nn.Linear, Conv1D) or isinstance(module, nn.Embedding)
+    }
+    return all(parameter.dim() < 2 or id(parameter) in known for parameter in model.parameters())
+
+
+def replace_linears(model: nn.Module, make: Callable[[Tensor, Tensor | None], nn.Module]) -> None:
+    """Puts a layer made from weight ``[out, in]`` and bias in the place of every linear layer of ``model``.
+
+    Several are made at a time, as packing weights keeps one core busy for a while.
+    """
+    places = [
+        (parent, name, child)
+        for parent in model.modules()
+        for name, child in parent.named_children()
+        if type(child) in (nn.Linear, Conv1D)
+    ]
+
+    def replace(place: tuple[nn.Module, str, Any]) -> None:
+        parent, name, layer = place
+        setattr(parent, name, make(layer.weight.t() if type(layer) is Conv1D else layer.weight, layer.bias))
+
+    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
+        while places:  # let go of each one, so that no more than a few are in memory twice
+            several, places = places[: torch.get_num_threads()], places[torch.get_num_threads() :]
+            list(pool.map(replace, several))

@@ -15,6 +15,7 @@ from lookup_spec.engine.session import Piece, Session
 from lookup_spec.grammar import Grammar
 from lookup_spec.model.forward import PackedModel
 from lookup_spec.model.load import LoadedModel, load_model
+from lookup_spec.model.steady_check import check_steady
 from lookup_spec.params import Priority, Sampling, SamplingParams
 from lookup_spec.pipeline.prompts import Told, chat_prompt, text_prompt
 from lookup_spec.pipeline.result import Result, collect
@@ -53,6 +54,7 @@ class Options(TypedDict, total=False):
     prefix_cache_bytes: int | None
     segment_store_bytes: int
     calibration: Path | None
+    strict: bool
 
 
 class Engine:
@@ -74,6 +76,11 @@ class Engine:
         segment_store_bytes: most memory for indexed texts kept between requests; 0 keeps none.
         calibration: a directory that keeps, from run to run, how often guesses came true: counts only, no text. None
             forgets them with the engine.
+        strict: logits are the same to the last bit with and without speculation, alone and beside other requests, and
+            whatever was computed before or had to be computed again; passes take a little longer.
+
+    Raises:
+        ModelError: memory is too short, or this machine cannot keep what ``strict`` promises.
 
     Attributes:
         tokenizer: the transformers tokenizer.
@@ -95,6 +102,7 @@ class Engine:
         prefix_cache_bytes: int | None = None,
         segment_store_bytes: int = 256 << 20,
         calibration: Path | None = None,
+        strict: bool = False,
     ) -> None:
         self.tokenizer: PreTrainedTokenizerFast = loaded.tokenizer
         self.model_name = loaded.name
@@ -103,7 +111,9 @@ class Engine:
         self._end_ids = loaded.eos_ids
         end = loaded.tokenizer.eos_token_id
         self._end = (end,) if isinstance(end, int) else ()
-        self._model = PackedModel(loaded.model)
+        self._model = PackedModel(loaded.model, strict=strict)
+        if strict:
+            check_steady(self._model)
         room = measure_room(self._model, kv_cache_bytes, prefix_cache_bytes, loaded.context_length * max_sessions)
         self.context_length = min(loaded.context_length, room.tokens)
         costs = CostCurve.measure(self._model, self.context_length)

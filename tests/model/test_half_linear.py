@@ -45,7 +45,7 @@ def in_float32(name: str) -> torch.nn.Module:
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 @pytest.mark.parametrize("size", [1.0, 1e-3, 100.0])
-@pytest.mark.parametrize("shape", [(1, 1), (300, 257), (37, 40), (16, 896)], ids=str)
+@pytest.mark.parametrize("shape", [(1, 1), (300, 257), (37, 40), (16, 896), (8200, 3)], ids=str)
 def test_no_weight_changes(shape, size, dtype):
     """What is multiplied is bit for bit what was given, small weights, zeros and negative ones included."""
     given = weight(*shape, size, dtype)
@@ -86,6 +86,15 @@ def test_sums_are_those_of_float32(width, bias):
     got = HalfLinear(given, add)(rows[None])[0]
     assert got.dtype == torch.float32
     assert ((got.double() - expected).abs() <= 2e-6 * size).all()
+
+
+def test_layers_of_many_outputs_are_as_one():
+    """A head that is packed in parts gives the outputs, biases and leading dimensions of one."""
+    given, add = weight(16_400, 5), torch.randn(16_400)
+    rows = torch.randn(2, 3, 5)
+    got = HalfLinear(given, add)(rows)
+    assert got.shape == (2, 3, 16_400)
+    torch.testing.assert_close(got, nn.functional.linear(rows, given.float(), add))
 
 
 @pytest.mark.parametrize("name", PACKED)

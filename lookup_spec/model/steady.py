@@ -1,0 +1,117 @@
+"""Computing rows so that none depends, to the last bit, on what else is in the pass.
+
+Sums of floating-point numbers depend on their order, and kernels choose the order by the shape of the whole. Here each
+row's sums have an order of their own: keys stand in the order of the text and are summed in whole blocks, so that what
+is masked only adds zeros behind; the linear layers are given numbers of rows for which their kernels go the same way.
+
+Whether a machine's kernels keep this is not taken on trust: ``model/steady_check.py`` tries it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from lookup_spec.model.cache import BLOCK
+
+_ROWS = 128  # attended at a time, so that scores over a long context stay small
+_LEAST = 8  # rows that share keys, query heads of a group included: narrower products take other kernels
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Rows of a draft tree that follow each other, and those before them.
+
+    Attributes:
+        path: all rows from the cache on, in the order of the text.
+        own: as many of the last ones belong to this chain; the others to the chains that it left.
+    """
+
+    path: tuple[int, ...]
+    own: int
+
+
+def chains(parents: Sequence[int]) -> list[Chain]:
+    """A tree as chains, each row in exactly one: a node's first child goes on with its chain, others begin one.
+
+    Args:
+        parents: of each row; -1 directly follows the cache.
+    """
+    paths: list[list[int]] = []
+    owned: list[int] = []
+    ends: dict[int, int] = {}  # the last row of each chain
+    place: dict[int, tuple[int, int]] = {}  # chain and length of the path up to a row
+    for row, parent in enumerate(parents):
+        number = ends.pop(parent, None) if parent >= 0 else None
+        if number is None:
+            number = len(paths)
+            before, length = place[parent] if parent >= 0 else (0, 0)
+            paths.append(paths[before][:length] if length else [])
+            owned.append(0)
+        paths[number].append(row)
+        owned[number] += 1
+        ends[row] = number
+        place[row] = number, len(paths[number])
+    return [Chain(tuple(path), own) for path, own in zip(paths, owned, strict=True)]
+
+
+def steady_width(rows: int) -> int:
+    """The least number of rows, no smaller than this, for which linear layers treat a row as they do in any other.
+
+    FBGEMM's kernels take six rows at a time and spread the remainder; only remainders of one or two take another way
+    through the sums, so multiples of six, and three to six rows, are safe.
+    """
+    return max(rows, 3) if rows <= 6 else -(-rows // 6) * 6
+
+
+def steady_attention(
+    query: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    mask: Tensor,
+    scaling: float,
+    softcap: float | None,
+) -> Tensor:
+    """Scaled-dot-product attention in which a row's result depends on its own query, keys and values alone.
+
+    Args:
+        query: ``[query heads, rows, dim]`` float32; heads that share keys lie together.
+        keys: ``[key heads, length, dim]`` float32 in the order of the text; whole blocks, finite throughout.
+        values: ``[key heads, length, value dim]`` float32, likewise.
+        mask: ``[rows, length]``, 0 where a row sees a key and minus infinity where it does not.
+        scaling: of the scores.
+        softcap: bound of the scores, or None.
+
+    Returns:
+        ``[query heads, rows, value dim]``.
+    """
+    parts = [
+        _attend(query[:, start : start + _ROWS], keys, values, mask[start : start + _ROWS], scaling, softcap)
+        for start in range(0, query.shape[1], _ROWS)
+    ]
+    return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+
+
+def _attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor, scaling: float, softcap: float | None) -> Tensor:
+    heads, rows, dim = query.shape
+    shared, length = keys.shape[0], keys.shape[1]
+    groups = heads // shared
+    padding = max(-(-_LEAST // groups) - rows, 0)
+    if padding:  # by rows that see what the last one does
+        query = torch.cat([query, query[:, -1:].expand(-1, padding, -1)], dim=1)
+        mask = torch.cat([mask, mask[-1:].expand(padding, -1)])
+    scores = (query * scaling).reshape(shared, -1, dim) @ keys.transpose(1, 2)
+    if softcap is not None:
+        scores = torch.tanh(scores / softcap) * softcap
+    scores = scores.view(shared, groups, -1, length) + mask
+    weights = torch.exp_(scores - scores.amax(-1, keepdim=True)).view(shared, -1, length)
+    # A product over all keys would group its sums by their number; block after block the order is always the same.
+    blocks = weights.view(shared, -1, length // BLOCK, BLOCK).transpose(1, 2)
+    sums = [
+        torch.bmm(block, value.unflatten(0, (-1, BLOCK))).sum(0) for block, value in zip(blocks, values, strict=True)
+    ]
+    attended = torch.stack(sums) / weights.sum(-1, keepdim=True)
+    return attended.view(heads, rows + padding, -1)[:, :rows]
