@@ -42,7 +42,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 def edit(loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
     def run(*arguments: object, answer: str = ANSWER, ended: bool = True) -> Ran:
-        monkeypatch.setattr(options, "engine", lambda *_: Scribe(loaded, answer, ended=ended))
+        monkeypatch.setattr(options, "engine", lambda *_, **__: Scribe(loaded, answer, ended=ended))
         monkeypatch.setattr("sys.argv", ["lookup-spec", "edit", *map(str, arguments)])
         with pytest.raises(SystemExit) as caught:
             cli.main()

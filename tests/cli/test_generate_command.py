@@ -34,7 +34,7 @@ def loaded() -> LoadedModel:
 def generate(loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
     def run(*arguments: object, stdin: bytes = b"") -> Ran:
         scribe = Scribe(loaded, ANSWER)
-        monkeypatch.setattr(options, "engine", lambda *_: scribe)
+        monkeypatch.setattr(options, "engine", lambda *_, **__: scribe)
         monkeypatch.setattr("sys.argv", ["lookup-spec", "generate", *map(str, arguments)])
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         with pytest.raises(SystemExit) as caught:

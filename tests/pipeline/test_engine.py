@@ -101,6 +101,18 @@ def test_a_prompt_that_begins_like_an_earlier_one_computes_only_the_rest(engine:
     assert again.token_ids == Engine(tiny_model()).generate(second, max_tokens=20).token_ids
 
 
+def test_strict_scores_are_the_same_bits_with_and_without_speculation() -> None:
+    """In an engine that is asked for them, whatever was kept of earlier requests."""
+    engine = Engine(tiny_model(), strict=True)
+    prompt = "for item in items:\n    print(item)\n" * 3
+    plain = list(engine.stream(prompt, max_tokens=24, logprobs=2, speculation=False))
+    fast = list(engine.stream(prompt, max_tokens=24, logprobs=2, prediction="    print(item)\n" * 3))
+    assert fast[-1].stats.cached_tokens > 0
+    assert fast[-1].stats.drafted > 0
+    told, expected = ([each for piece in pieces for each in piece.logprobs] for pieces in (fast, plain))
+    assert told == expected
+
+
 def test_a_warmed_prompt_is_there_when_it_is_asked(engine: Engine) -> None:
     """All of it but the last token, which decides about the answer."""
     prompt = prompt_of(engine, 2)
