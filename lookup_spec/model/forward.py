@@ -14,7 +14,7 @@ from lookup_spec.model.attention import NAME, Packed, Slice
 from lookup_spec.model.cache import KVCache
 from lookup_spec.model.half_linear import can_pack, pack_linears
 from lookup_spec.model.linear import PrepackedLinear, native_bfloat16, only_linear, replace_linears, widen_linears
-from lookup_spec.model.steady import steady_width
+from lookup_spec.model.steady import linear_kind, steady_width
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,7 @@ class PackedModel:
         self.device: torch.device = model.device
         self.vocab_size: int = model.config.get_text_config().vocab_size
         self._compute_dtype = _fit_to_cpu(model, strict) if self.device.type == "cpu" else None
+        self._linear = linear_kind(model)
         model.set_attn_implementation(NAME)
         probe = self.new_cache()
         self.forward([Rows(probe, (0,), (-1,), 0)])
@@ -90,10 +91,10 @@ class PackedModel:
         kept = kept or [len(tokens) - 1]
         if self._strict:
             # Rows of no session: whatever comes out of them, nobody looks at it.
-            padding = steady_width(len(tokens)) - len(tokens)
+            padding = steady_width(len(tokens), self._linear) - len(tokens)
             tokens.extend([0] * padding)
             positions.extend([0] * padding)
-            kept.extend(kept[-1:] * (steady_width(len(kept)) - len(kept)))
+            kept.extend(kept[-1:] * (steady_width(len(kept), self._linear) - len(kept)))
         logits = self._run(tokens, positions, kept, Packed(slices, self._compute_dtype, self._strict))
         sizes = [len(rows.tokens) - rows.keep for rows in batch]
         return list(logits[:wanted].split(sizes))

@@ -13,9 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from lookup_spec.model.cache import BLOCK
+from lookup_spec.model.half_linear import HalfLinear
+from lookup_spec.model.linear import PrepackedLinear
 
 _ROWS = 128  # attended at a time, so that scores over a long context stay small
 _LEAST = 8  # rows that share keys, query heads of a group included: narrower products take other kernels
@@ -58,13 +60,28 @@ def chains(parents: Sequence[int]) -> list[Chain]:
     return [Chain(tuple(path), own) for path, own in zip(paths, owned, strict=True)]
 
 
-def steady_width(rows: int) -> int:
+def steady_width(rows: int, linear: type[nn.Module]) -> int:
     """The least number of rows, no smaller than this, for which linear layers treat a row as they do in any other.
 
     FBGEMM's kernels take six rows at a time and spread the remainder; only remainders of one or two take another way
-    through the sums, so multiples of six, and three to six rows, are safe.
+    through the sums, so multiples of six, and three to six rows, are safe. oneDNN's treat rows alike at any number. Of
+    others nothing is known but that sixteen rows are mostly enough.
+
+    Args:
+        rows: at least one.
+        linear: which layers the model has.
     """
-    return max(rows, 3) if rows <= 6 else -(-rows // 6) * 6
+    if linear is PrepackedLinear:
+        return rows
+    if linear is HalfLinear:
+        return max(rows, 3) if rows <= 6 else -(-rows // 6) * 6
+    return -(-rows // 16) * 16
+
+
+def linear_kind(model: nn.Module) -> type[nn.Module]:
+    """The linear layers that a model has."""
+    kinds = {type(module) for module in model.modules()}
+    return next((kind for kind in (HalfLinear, PrepackedLinear) if kind in kinds), nn.Linear)
 
 
 def steady_attention(

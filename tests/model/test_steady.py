@@ -80,8 +80,9 @@ def test_steady_widths_are_enough_for_packed_layers():
     rows = torch.randn(402, 130)
     whole = layer(rows)
     for width in range(1, 400):
-        assert width <= steady_width(width) < width + 6
-        assert torch.equal(layer(rows[: steady_width(width)])[:width], whole[:width]), width
+        padded = steady_width(width, HalfLinear)
+        assert width <= padded < width + 6
+        assert torch.equal(layer(rows[:padded])[:width], whole[:width]), width
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -215,7 +216,19 @@ def test_the_check_refuses_a_machine_that_does_not_keep_it(monkeypatch):
     monkeypatch.setattr(
         model, "forward", lambda batch: [logits * (1 + len(batch[0].tokens) * 2.0**-23) for logits in forward(batch)]
     )
-    with pytest.raises(ModelError, match=r"alone and in a chain \(by up to .*leave strict out"):
+    with pytest.raises(ModelError, match=r"alone and in a chain, by up to .*leave strict out"):
+        check_steady(model)
+
+
+def test_the_check_finds_a_layer_whose_kernel_depends_on_the_number_of_rows(monkeypatch):
+    """Before any text is computed, linear layers are tried at many widths."""
+    model, forward = PackedModel(copy.deepcopy(tiny("qwen2")), strict=True), PrepackedLinear.forward
+
+    def uneven(self, rows):
+        return forward(self, rows) * (1 + (rows.shape[-2] == 41) * 2.0**-20)
+
+    monkeypatch.setattr(PrepackedLinear, "forward", uneven)
+    with pytest.raises(ModelError, match="among 41 and among"):
         check_steady(model)
 
 
