@@ -9,8 +9,9 @@ PORT ?= 8012
 
 embedded = $(if $(MODEL),$(if $(findstring 0.5b,$(MODEL)),$(comma)embedded-light,$(if $(wildcard $(MODEL)),,$(comma)embedded)),$(comma)embedded)
 comma := ,
+vscode := editors/vscode
 
-.PHONY: serve test slow check bench browser neovim clean
+.PHONY: serve test slow check bench vscode vscode-test vscode-slow browser neovim clean
 
 serve: $(VENV)/.torch
 	$(VENV)/bin/pip install -q -e '.[server$(embedded)]'
@@ -31,6 +32,18 @@ check: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(VENV)/bin/lookup-spec bench replay $(ARGS)
 
+# The VS Code extension, as editors/vscode/dist/lookup-spec.vsix. Needs node 20 or newer.
+vscode: $(vscode)/node_modules/.installed
+	cd $(vscode) && npm run -s package
+
+# Its tests, under node and in VS Code in a browser.
+vscode-test: browser $(vscode)/node_modules/.installed
+	cd $(vscode) && npm run -s check && npm run -s unit && npm run -s browser
+
+# The same in VS Code against a real service and model.
+vscode-slow: browser $(vscode)/node_modules/.installed $(VENV)/.dev
+	cd $(vscode) && npm run -s browser -- --service $(abspath $(VENV))/bin/lookup-spec
+
 # What some tests drive, and are skipped without: Chromium for the page, Neovim for its plugin.
 browser:
 	$(call installed,chromium chromium-browser google-chrome,chromium)
@@ -46,7 +59,7 @@ define installed
 endef
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(vscode)/node_modules $(vscode)/build $(vscode)/dist
 
 $(VENV)/.torch:
 	$(PYTHON) -m venv $(VENV)
@@ -55,4 +68,9 @@ $(VENV)/.torch:
 
 $(VENV)/.dev: pyproject.toml $(VENV)/.torch
 	$(VENV)/bin/pip install -q -e '.[dev,embedded-light]'
+	touch $@
+
+$(vscode)/node_modules/.installed: $(vscode)/package-lock.json
+	$(call installed,npm,nodejs npm)
+	cd $(vscode) && npm ci --ignore-scripts
 	touch $@

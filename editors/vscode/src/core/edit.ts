@@ -3,7 +3,7 @@
 import type { Client } from "./client";
 import { Failure } from "./failure";
 import { Hunks } from "./hunks";
-import type { DoneEvent, EditRequest, ProgressEvent } from "./protocol";
+import type { DoneEvent, EditRequest, ProgressEvent, TraceEvent } from "./protocol";
 import { sha256 } from "./sha256";
 
 /** A hunk that is being written: shown, never applied. */
@@ -24,6 +24,8 @@ export interface Growing {
 export interface Ending {
   readonly kind: "complete" | "unchanged" | "partial" | "failed" | "cancelled";
   readonly message: string;
+  /** What was wrong between the editor and the service, if that was it. */
+  readonly failure?: Failure;
 }
 
 /** What was spent so far. */
@@ -40,6 +42,8 @@ export interface Spent {
 export class Edit {
   readonly hunks: Hunks;
   model = "";
+  /** The tokens of the answer so far, by forward pass. */
+  readonly passes: TraceEvent["tokens"][] = [];
   growing: Growing | undefined;
   /** How far the document is settled, and how long it is; in lines as sent. */
   line: number;
@@ -78,6 +82,9 @@ export class Edit {
             await this.checkBase(event.document.sha256);
             this.model = event.model;
             this.line = event.range.start_line;
+            break;
+          case "trace":
+            this.passes.push(event.tokens);
             break;
           case "progress":
             this.take(event, seconds);
@@ -138,7 +145,8 @@ export class Edit {
       return { kind: "cancelled", message: "" };
     }
     if (error instanceof Failure) {
-      return { kind: error.kind === "cut" || error.kind === "offline" ? "partial" : "failed", message: error.message };
+      const kind = error.kind === "cut" || error.kind === "offline" ? "partial" : "failed";
+      return { kind, message: error.message, failure: error };
     }
     if (error instanceof RangeError) {
       return { kind: "failed", message: error.message };

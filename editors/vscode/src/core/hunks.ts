@@ -99,11 +99,12 @@ export class Hunks {
    *
    * @param changes one after the other, each in the text that the ones before it left.
    * @param text the document afterwards.
+   * @param undone it was undone: then applied hunks that are gone were taken back.
    */
-  changed(changes: readonly Change[], text: string): void {
+  changed(changes: readonly Change[], text: string, undone = false): void {
     this.log.push(...changes);
     this.current = text;
-    this.list = this.list.map((hunk) => (isOpen(hunk) ? this.after(hunk, changes) : hunk));
+    this.list = this.list.map((hunk) => (isOpen(hunk) ? this.after(hunk, changes, undone) : hunk));
   }
 
   /** The document once these hunks are applied, if they are proposed, or taken back, if they are applied. */
@@ -142,17 +143,17 @@ export class Hunks {
     );
   }
 
-  private after(hunk: Hunk, changes: readonly Change[]): Hunk {
-    const span = through(hunk.span, changes);
+  private after(hunk: Hunk, changes: readonly Change[], undone: boolean): Hunk {
+    const span = through(hunk, changes);
     if (span !== undefined && coversLines(this.current, span)) {
       return { ...hunk, span };
     }
     // What the user has worked on is theirs: it is neither replaced nor taken away any more.
-    return { ...hunk, state: hunk.state === "applied" ? "kept" : "dropped" };
+    return { ...hunk, state: hunk.state === "proposed" ? "dropped" : undone ? "rejected" : "kept" };
   }
 
   private followed(sent: Span): Span | undefined {
-    const span = through(sent, this.log);
+    const span = through({ span: sent }, this.log);
     return span !== undefined && coversLines(this.current, span) ? span : undefined;
   }
 
@@ -169,10 +170,21 @@ function changeOf(hunk: Hunk): Change {
   return { ...hunk.span, text: hunk.state === "proposed" ? hunk.after : hunk.before };
 }
 
-function through(span: Span, changes: readonly Change[]): Span | undefined {
-  let place: Span | undefined = span;
+/** Where a stretch of text is after changes; nothing if one touched it, or put back what a hunk took away. */
+function through(from: Pick<Hunk, "span"> & Partial<Hunk>, changes: readonly Change[]): Span | undefined {
+  let place: Span | undefined = from.span;
   for (const change of changes) {
-    place = place && shifted(place, change);
+    if (place === undefined || (from.state === "applied" && putsBack(change, place, from))) {
+      return undefined;
+    }
+    place = shifted(place, change);
   }
   return place;
+}
+
+/** Whether text inserted at a hunk's edge makes it what it was: undoing a removal touches nothing else. */
+function putsBack({ start, end, text }: Change, place: Span, { before, after = "" }: Partial<Hunk>): boolean {
+  const inFront = start === place.start && text + after === before;
+  const behind = start === place.end && after + text === before;
+  return start === end && (inFront || behind);
 }

@@ -1,6 +1,4 @@
-/**
- * Lines as the protocol counts them: ended by LF, CR or CRLF and by nothing else. A byte-order mark is not in the first.
- */
+/** Lines as the protocol counts them: LF, CR or CRLF ends one, nothing else does, and a byte-order mark is in none. */
 
 const LINE = /[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+/g;
 

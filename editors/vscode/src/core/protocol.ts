@@ -15,6 +15,8 @@ export interface DocumentBody {
   readonly language_id: string;
   readonly version: number;
   readonly text: string;
+  /** Decides only where the text has no line end. */
+  readonly eol?: "lf" | "crlf";
 }
 
 export interface EditRequest {
@@ -25,7 +27,7 @@ export interface EditRequest {
   readonly cursor?: Position;
   readonly range?: Range;
   readonly mode: "edit" | "apply" | "next_edit";
-  readonly options: { readonly granularity: "hunk" | "line"; readonly speculation: boolean };
+  readonly options: { readonly granularity: "hunk" | "line"; readonly speculation: boolean; readonly trace?: boolean };
 }
 
 export interface WarmRequest {
@@ -74,6 +76,14 @@ export interface HunkEvent {
   readonly text: string;
 }
 
+/** A forward pass of the model. */
+export interface TraceEvent {
+  readonly type: "trace";
+  readonly step: number;
+  /** What it added to the answer, and what proposed each token: `""` where nothing did. */
+  readonly tokens: readonly { readonly text: string; readonly source: string }[];
+}
+
 export interface DoneEvent {
   readonly type: "done";
   readonly finish_reason: "stop" | "no_change" | "length" | "cancelled" | "stale";
@@ -87,7 +97,7 @@ export interface ErrorEvent {
   readonly safe_to_keep: boolean;
 }
 
-export type EditEvent = StartEvent | ProgressEvent | HunkEvent | DoneEvent | ErrorEvent;
+export type EditEvent = StartEvent | ProgressEvent | HunkEvent | TraceEvent | DoneEvent | ErrorEvent;
 
 type Fields = Readonly<Record<string, unknown>>;
 type Check = (value: unknown) => boolean;
@@ -110,6 +120,10 @@ const FORMS: Readonly<Record<string, Readonly<Record<string, Check>>>> = {
   },
   progress: { old_line: count, old_lines: count, tokens: count, accepted: count, rejected: count },
   hunk: { hunk_id: count, state: one("open", "delta", "closed"), old: lines, text },
+  trace: {
+    step: count,
+    tokens: (value) => Array.isArray(value) && value.every((token) => fits(token, { text, source: text })),
+  },
   done: {
     finish_reason: one("stop", "no_change", "length", "cancelled", "stale"),
     truncated: flag,

@@ -8,15 +8,16 @@ import { FIXTURES, streamOf } from "./fixtures";
 import type { Fixture } from "./fixtures";
 import { serving } from "./server";
 
-const PATIENCE = { health: 200, infill: 200, silence: 200 };
+const PATIENT = { health: 60_000, infill: 60_000, silence: 60_000 };
+const IMPATIENT = { health: 200, infill: 200, silence: 200 };
 const NEVER = new AbortController().signal;
 
 function fixture(name: string): Fixture {
   return FIXTURES.find(([other]) => other === name)?.[1] ?? assert.fail(name);
 }
 
-function client(url: string): Client {
-  return new Client({ url, key: "secret" }, PATIENCE);
+function client(url: string, patience = PATIENT): Client {
+  return new Client({ url, key: "secret" }, patience);
 }
 
 test("every recording, streamed over HTTP, ends as recorded and with its final text", async () => {
@@ -48,6 +49,23 @@ test("every recording, streamed over HTTP, ends as recorded and with its final t
   }
 });
 
+test("the tokens of an edit are told by forward pass, with what proposed them", async () => {
+  const { request, events } = fixture("trace");
+  await serving(
+    (_, response) => response.writeHead(200, { "content-type": "text/event-stream" }).end(streamOf(events)),
+    async (url) => {
+      const edit = new Edit(request);
+      await edit.run(client(url), () => undefined);
+      const traced = events.filter((event) => event.type === "trace");
+      assert.ok(traced.length > 0);
+      assert.deepEqual(
+        edit.passes,
+        traced.map(({ tokens }) => tokens),
+      );
+    },
+  );
+});
+
 test("a stream that ends without its end is incomplete, wherever it was cut", async () => {
   const { request, events } = fixture("several-hunks");
   const stream = streamOf(events);
@@ -72,8 +90,8 @@ test("a connection that breaks, or stays silent, makes an edit incomplete", asyn
       },
       async (url) => {
         const edit = new Edit(request);
-        assert.equal((await edit.run(client(url), () => undefined)).kind, "partial");
-        assert.equal(edit.hunks.all.length, 1);
+        const { kind } = await edit.run(client(url, breaks ? PATIENT : IMPATIENT), () => undefined);
+        assert.equal(kind, "partial");
       },
     );
   }
@@ -161,7 +179,7 @@ test("a service that does not answer is offline after a while, and one that is n
   await serving(
     () => undefined,
     async (url) => {
-      await assert.rejects(client(url).probe(NEVER), { kind: "offline" });
+      await assert.rejects(client(url, IMPATIENT).probe(NEVER), { kind: "offline" });
     },
   );
   await assert.rejects(client("http://127.0.0.1:1").probe(NEVER), { kind: "offline" });

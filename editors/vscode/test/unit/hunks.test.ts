@@ -78,6 +78,23 @@ test("applied text that the user works on is theirs: it is kept and cannot be ta
   assert.equal(hunks.turned(new Set([0])), "A!\nb\n");
 });
 
+test("a hunk whose undoing only puts text back at its edge is over, and is not put back a second time", () => {
+  const cases = [
+    { after: "", put: { start: 2, end: 2, text: "b\nc\n" } },
+    { after: "b\n", put: { start: 4, end: 4, text: "c\n" } },
+    { after: "c\n", put: { start: 2, end: 2, text: "b\n" } },
+  ];
+  for (const { after, put } of cases) {
+    const hunks = new Hunks("a\nb\nc\nd\n");
+    hunks.add(0, { start_line: 1, end_line: 3 }, after);
+    hunks.turn(new Set([0]));
+    hunks.changed([put], withChanges(hunks.text, [put]), true);
+    assert.equal(hunks.text, hunks.base);
+    assert.equal(hunks.all[0]?.state, "rejected");
+    assert.equal(hunks.turned(new Set([0])), hunks.base);
+  }
+});
+
 interface Letter {
   readonly letter: string;
   readonly id: number | undefined; // where it stood in the base; none if the user typed it

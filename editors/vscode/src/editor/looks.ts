@@ -1,0 +1,196 @@
+/** How a running or applied edit looks in the text. */
+
+import * as vscode from "vscode";
+import type { Hunk } from "../core/hunks";
+import type { EditSession } from "./session";
+
+const MOST = 100; // letters of a line that is shown beside another
+const color = (name: string): vscode.ThemeColor => new vscode.ThemeColor(name);
+const ruler = (name: string): vscode.DecorationRenderOptions => ({
+  overviewRulerColor: color(name),
+  overviewRulerLane: vscode.OverviewRulerLane.Left,
+});
+
+const STYLES = {
+  /** Lines that the edit has come past. */
+  settled: {
+    isWholeLine: true,
+    borderWidth: "0 0 0 2px",
+    borderStyle: "solid",
+    borderColor: color("progressBar.background"),
+  },
+  /** Where it is. */
+  front: {
+    isWholeLine: true,
+    backgroundColor: color("editor.rangeHighlightBackground"),
+    after: { margin: "0 0 0 3em", color: color("editorCodeLens.foreground") },
+  },
+  going: {
+    isWholeLine: true,
+    backgroundColor: color("diffEditor.removedLineBackground"),
+    ...ruler("diffEditorOverview.removedForeground"),
+  },
+  coming: { after: { margin: "0 0 0 1.5em", color: color("gitDecoration.addedResourceForeground") } },
+  added: {
+    isWholeLine: true,
+    backgroundColor: color("diffEditor.insertedLineBackground"),
+    ...ruler("diffEditorOverview.insertedForeground"),
+  },
+  was: {
+    after: {
+      margin: "0 0 0 2em",
+      color: color("gitDecoration.deletedResourceForeground"),
+      textDecoration: "line-through",
+      fontStyle: "italic",
+    },
+  },
+  gone: {
+    isWholeLine: true,
+    borderWidth: "1px 0 0 0",
+    borderStyle: "dashed",
+    borderColor: color("gitDecoration.deletedResourceForeground"),
+    after: { margin: "0 0 0 2em", color: color("gitDecoration.deletedResourceForeground"), fontStyle: "italic" },
+    ...ruler("diffEditorOverview.removedForeground"),
+  },
+} satisfies Record<string, vscode.DecorationRenderOptions>;
+
+type Style = keyof typeof STYLES;
+type Painted = Record<Style, vscode.DecorationOptions[]>;
+
+/** Puts edits into the editors that show their documents. */
+export class Looks implements vscode.Disposable {
+  private readonly types = Object.entries(STYLES).map(
+    ([name, style]) => [name as Style, vscode.window.createTextEditorDecorationType(style)] as const,
+  );
+
+  show(document: vscode.TextDocument, session: EditSession | undefined): void {
+    const painted = session === undefined ? nothing() : paint(session);
+    for (const editor of vscode.window.visibleTextEditors) {
+      if (editor.document === document) {
+        for (const [name, type] of this.types) {
+          editor.setDecorations(type, painted[name]);
+        }
+      }
+    }
+  }
+
+  dispose(): void {
+    for (const [, type] of this.types) {
+      type.dispose();
+    }
+  }
+}
+
+function nothing(): Painted {
+  return { settled: [], front: [], going: [], coming: [], added: [], was: [], gone: [] };
+}
+
+function paint(session: EditSession): Painted {
+  const painted = nothing();
+  const { document, edit } = session;
+  for (const hunk of session.open) {
+    if (hunk.state === "proposed") {
+      paintProposed(painted, document, hunk);
+    } else {
+      paintApplied(painted, document, hunk);
+    }
+  }
+  if (session.phase !== "streaming") {
+    return painted;
+  }
+  if (edit.growing !== undefined && edit.growing.text !== "") {
+    const offset = edit.hunks.place(edit.growing.line);
+    if (offset !== undefined) {
+      painted.coming.push(coming(document, offset, edit.growing.text, true));
+    }
+  }
+  const [from, to] = [edit.hunks.place(edit.firstLine), edit.hunks.place(edit.line)];
+  if (from !== undefined && to !== undefined) {
+    const [first, here] = [document.positionAt(from).line, document.positionAt(to).line];
+    if (here > first) {
+      painted.settled.push({ range: new vscode.Range(first, 0, here - 1, 0) });
+    }
+    const share = edit.lines === undefined || edit.lines === 0 ? 0 : edit.line / edit.lines;
+    const contentText = edit.spent.tokens === 0 ? "reading…" : `${Math.round(100 * share)} %`;
+    painted.front.push({ range: new vscode.Range(here, 0, here, 0), renderOptions: { after: { contentText } } });
+  }
+  return painted;
+}
+
+function paintProposed(painted: Painted, document: vscode.TextDocument, hunk: Hunk): void {
+  const { start, end } = hunk.span;
+  if (end > start) {
+    painted.going.push({ range: linesOf(document, hunk), hoverMessage: told(hunk) });
+  }
+  if (hunk.after !== "") {
+    const last = end > start ? document.positionAt(start).line : undefined;
+    painted.coming.push({ ...coming(document, start, hunk.after, false, last), hoverMessage: told(hunk) });
+  }
+}
+
+function paintApplied(painted: Painted, document: vscode.TextDocument, hunk: Hunk): void {
+  const [before, after] = [linesIn(hunk.before), linesIn(hunk.after)];
+  const first = document.positionAt(hunk.span.start).line;
+  if (after.length === 0) {
+    const line = Math.min(first, document.lineCount - 1);
+    const many = before.length === 1 ? "1 line removed" : `${before.length} lines removed`;
+    const contentText = `${many}: ${short(before.find((text) => text.trim() !== "") ?? "")}`;
+    const range = document.lineAt(line).range;
+    painted.gone.push({ range, hoverMessage: told(hunk), renderOptions: { after: { contentText } } });
+    return;
+  }
+  painted.added.push({ range: linesOf(document, hunk), hoverMessage: told(hunk) });
+  if (before.length === after.length) {
+    before.forEach((text, n) => {
+      if (text !== after[n] && text.trim() !== "") {
+        painted.was.push(was(document, first + n, short(text)));
+      }
+    });
+  } else if (before.length > 0) {
+    const more = before.length === 1 ? "" : ` (and ${before.length - 1} more)`;
+    painted.was.push(was(document, first, `${short(before.find((text) => text.trim() !== "") ?? "")}${more}`));
+  }
+}
+
+function was(document: vscode.TextDocument, line: number, contentText: string): vscode.DecorationOptions {
+  return { range: document.lineAt(line).range, renderOptions: { after: { contentText } } };
+}
+
+/** New text, of which one line has room: the first one, or of a growing text the one being written. */
+function coming(
+  document: vscode.TextDocument,
+  offset: number,
+  text: string,
+  growing: boolean,
+  line = Math.max(0, document.positionAt(offset).line - 1),
+): vscode.DecorationOptions {
+  const lines = linesIn(text);
+  const one = (growing ? lines.at(-1) : lines.find((other) => other.trim() !== "")) ?? "";
+  const more = lines.length === 1 ? "" : ` (${growing ? "" : "+"}${lines.length} lines)`;
+  const { range } = document.lineAt(Math.min(line, document.lineCount - 1));
+  return { range, renderOptions: { after: { contentText: `→ ${short(one)}${more}` } } };
+}
+
+function linesOf(document: vscode.TextDocument, hunk: Hunk): vscode.Range {
+  const start = document.positionAt(hunk.span.start);
+  const end = document.positionAt(hunk.span.end);
+  // Whole lines are decorated up to the one that the range ends in.
+  return end.character === 0 && end.line > start.line
+    ? new vscode.Range(start, document.lineAt(end.line - 1).range.end)
+    : new vscode.Range(start, end);
+}
+
+function linesIn(text: string): string[] {
+  const lines = text.split(/\r\n|\r|\n/);
+  return lines.at(-1) === "" ? lines.slice(0, -1) : lines;
+}
+
+function short(text: string): string {
+  const one = text.trim().replaceAll("\t", " ");
+  return one.length > MOST ? `${one.slice(0, MOST)}…` : one;
+}
+
+function told(hunk: Hunk): vscode.MarkdownString {
+  const lines = [...linesIn(hunk.before).map((text) => `- ${text}`), ...linesIn(hunk.after).map((text) => `+ ${text}`)];
+  return new vscode.MarkdownString().appendCodeblock(lines.join("\n"), "diff");
+}
