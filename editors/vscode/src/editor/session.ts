@@ -67,16 +67,20 @@ export class EditSession {
   /** Stops the stream, or the review: what is applied stays, what is only proposed goes. */
   end(): void {
     this.edit.cancel();
+    this.running = false;
     this.keep(this.open);
   }
 
   /** Follows the document. */
   documentChanged(event: vscode.TextDocumentChangeEvent): void {
-    if (event.contentChanges.length === 0) {
-      return; // only saved, or marked as changed
-    }
     const text = this.document.getText();
-    if (this.expected?.text === text) {
+    if (event.contentChanges.length === 0) {
+      if (text === this.edit.hunks.text) {
+        return; // only saved, or marked as changed
+      }
+      // Other line ends: nothing is where it was.
+      this.edit.hunks.changed([{ start: 0, end: this.edit.hunks.text.length, text }], text);
+    } else if (this.expected?.text === text) {
       this.edit.hunks.turn(this.expected.ids);
       this.expected = undefined;
     } else {
