@@ -227,8 +227,8 @@ class Engine:
         if params.grammar is not None:
             matcher = self._grammars.matcher(params.grammar, params.stop_token_ids)
         proposer, ended = self._proposer(tenant) if speculation else (NoProposer(), lambda: None)
-        if speculation and matcher is not None:
-            proposer = GuidedProposer(proposer, matcher)
+        if speculation and matcher is not None and params.grammar is not None:
+            proposer = GuidedProposer(proposer, matcher, self._grammars.habits(params.grammar))
         session = Session(
             prompt,
             params,

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 # Between the parts of JSON: one space, or a line break and an indentation. Weak models, left to themselves, never stop.
 _SPACE = r"( |\r?\n( {0,40}|\t{0,10}))"
+# How JSON is mostly written on one line.
+_STYLES: tuple[JsonCompileOptions, ...] = (
+    {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "},
+    {"whitespace_flexible": False},
+)
 _LIMITS = LLParserLimits(verbose_errors=False)
 
 
@@ -80,6 +85,22 @@ class Grammars:
                 return _Matcher(inner, self._ends.union(stop_token_ids))
             said = [inner.get_error()]
         raise _refusal(grammar, " ".join(said))
+
+    def habits(self, grammar: Grammar) -> list[Matcher]:
+        """Matchers of narrower grammars that answers mostly keep to: JSON on one line, with spaces and without.
+
+        Args:
+            grammar: one for which there is a matcher.
+        """
+        if grammar.kind != "json_schema":
+            return []
+        sources = [
+            LLMatcher.grammar_from_json_schema(grammar.text, defaults={**style, "lenient": grammar.lenient})
+            for style in _STYLES
+        ]
+        return [
+            _Matcher(LLMatcher(self._tokens(), source, log_level=0, limits=_LIMITS), self._ends) for source in sources
+        ]
 
     def _tokens(self) -> LLTokenizer:
         """The vocabulary as llguidance keeps it; made when first asked for, which takes about a second."""

@@ -33,7 +33,10 @@ def random_scores(seed):
 
 def answers(scores, grammar, params, proposers, *, width, make=None):
     make = make or (lambda: GRAMMARS.matcher(grammar, params.stop_token_ids))
-    jobs = [Job(PROMPT, params, proposer, lambda: WORDS.output(params.stop), make) for proposer in proposers]
+    jobs = [
+        Job(PROMPT, params, proposer, lambda: WORDS.output(params.stop), make, lambda: GRAMMARS.habits(grammar))
+        for proposer in proposers
+    ]
     return answer_all(ScriptedModel(scores, len(WORDS)), jobs, width=width, ends=WORDS.ids(EOS), context=100)
 
 
@@ -106,6 +109,33 @@ def test_forced_text_is_drafted_and_right():
     stats = drafted.pieces[-1].stats
     assert stats.forward_passes < plain.pieces[-1].stats.forward_passes / 2
     assert stats.sources["grammar"].accepted == stats.sources["grammar"].drafted == stats.accepted
+
+
+@pytest.mark.parametrize(
+    ("text", "usual"),
+    [
+        ('{"a": true, "ab": 1, "b": "x"}', True),
+        ('{"a":true,"ab":1,"b":"x"}', True),
+        ('{ "a" :true, "ab" : 1,"b": "x" }', False),
+    ],
+)
+def test_the_style_of_an_answer_is_a_guess(text, usual):
+    """As long as JSON is written in a usual way, separators and the names behind them come together; what is written
+    otherwise is no less right."""
+    types = {"a": "boolean", "ab": "integer", "b": "string"}
+    properties = {name: {"type": kind} for name, kind in types.items()}
+    grammar = Grammar.json_schema({"type": "object", "properties": properties, "required": list(types)})
+
+    def recite(path):
+        rest = text[len(WORDS.text(path[len(PROMPT) :])) :]
+        pieces = {token: WORDS.text([token]) for token in range(1, len(WORDS))}
+        return {token: float(len(piece)) for token, piece in pieces.items() if rest.startswith(piece)}
+
+    (plain,) = answers(recite, grammar, SamplingParams(), [lambda: ScriptProposer(())], width=0)
+    (drafted,) = answers(recite, grammar, SamplingParams(), [lambda: ScriptProposer(())], width=32)
+    assert (plain.text, drafted.token_ids) == (text, plain.token_ids)
+    if usual:
+        assert drafted.pieces[-1].stats.forward_passes <= len(plain.token_ids) / 2
 
 
 def test_what_is_forbidden_is_not_drafted():

@@ -30,6 +30,7 @@ class Job:
     make_proposer: Callable[[], Proposer] = NoProposer
     make_output: Callable[[], Output | None] = lambda: None
     make_matcher: Callable[[], Matcher | None] = lambda: None
+    make_habits: Callable[[], Sequence[Matcher]] = tuple
 
 
 @dataclass(slots=True)
@@ -117,8 +118,11 @@ class WatchedModel:
         return self._inner.forward(batch)
 
 
-def _guided(proposer: Proposer, matcher: Matcher | None) -> Proposer:
-    return proposer if matcher is None or isinstance(proposer, NoProposer) else GuidedProposer(proposer, matcher)
+def _proposer(job: Job, matcher: Matcher | None) -> Proposer:
+    proposer = job.make_proposer()
+    if matcher is None or isinstance(proposer, NoProposer):
+        return proposer
+    return GuidedProposer(proposer, matcher, job.make_habits())
 
 
 def answer_all(
@@ -136,9 +140,7 @@ def answer_all(
     watched = WatchedModel(model, context)
     runner = Runner(watched, Limits(max_draft_tokens=width, prefill_chunk=chunk, max_sessions=at_once))
     matchers = [job.make_matcher() for job in jobs]
-    proposers = [
-        WatchedProposer(_guided(job.make_proposer(), matcher)) for job, matcher in zip(jobs, matchers, strict=True)
-    ]
+    proposers = [WatchedProposer(_proposer(job, matcher)) for job, matcher in zip(jobs, matchers, strict=True)]
     sessions = [
         Session(
             Prompt.plain(job.prompt),
