@@ -66,3 +66,19 @@ class GrammarError(LookupSpecError):
 
 class EditError(LookupSpecError):
     """An edit whose result cannot safely replace the file; the file was left as it was."""
+
+
+class BatchError(LookupSpecError):
+    """A batch job that cannot begin or go on; results that were written stay."""
+
+
+class OtherJobError(BatchError):
+    """The place of the results holds those of another job."""
+
+
+class BusyJobError(BatchError):
+    """Another run is at work on the same results."""
+
+
+class OutputError(BatchError):
+    """Results can no longer be written."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 import typer
 from lookup_bench.cli import app as bench
 
 from lookup_spec._version import __version__
+from lookup_spec.cli.batch import batch
 from lookup_spec.cli.edit import edit
+from lookup_spec.cli.exits import SIGNAL, exit_code
 from lookup_spec.cli.generate import generate
 from lookup_spec.cli.lsp import lsp
 from lookup_spec.cli.models import models
@@ -28,6 +31,7 @@ app.command()(generate)
 app.command()(serve)
 app.command()(lsp)
 app.command()(models)
+app.add_typer(batch, name="batch")
 app.add_typer(bench, name="bench")
 
 
@@ -51,9 +55,9 @@ def main() -> None:
     try:
         app()
     except LookupSpecError as error:
-        _fail(str(error), 1)
+        _fail(str(error), exit_code(error))
     except KeyboardInterrupt:
-        _fail("Interrupted.", 130)
+        _fail("Interrupted.", SIGNAL + signal.SIGINT)
 
 
 def _fail(message: str, code: int) -> None:

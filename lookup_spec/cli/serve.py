@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import webbrowser
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -72,6 +73,14 @@ def serve(
         ),
     ] = None,
     max_body_mb: Annotated[float, typer.Option(min=0.001, help="Largest request body, in megabytes.")] = 8.0,
+    batch_dir: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Offer files and batches, and keep them here: they outlast the service.  [default: neither]",
+            show_default=False,
+        ),
+    ] = None,
     grace: Annotated[
         float, typer.Option(min=0.0, help="Seconds that running answers may take to complete at shutdown.")
     ] = 10.0,
@@ -103,6 +112,7 @@ def serve(
         temperature=temperature,
         max_sessions=max_sessions,
         max_waiting=max_waiting,
+        batch_folder=batch_dir,
         max_body_bytes=int(max_body_mb * 1_000_000),
         grace_seconds=grace,
     )
@@ -115,7 +125,7 @@ def serve(
         engine = Engine(
             loaded,
             max_sessions=max_sessions,
-            max_waiting=max_waiting,
+            max_waiting=max_waiting + max_sessions,  # batches have places of their own, and take no others
             kv_cache_bytes=_bytes(kv_cache_mb),
             prefix_cache_bytes=_bytes(prefix_cache_mb),
             calibration=options.calibration_directory(calibration),

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Sequence
 
 from lookup_spec.engine.budget import CostCurve, Target, Wish, share
+from lookup_spec.engine.parallel import best_parallel
 from lookup_spec.engine.prefix import PrefixCache
 from lookup_spec.engine.scheduler import Limits, Scheduler, Turn
 from lookup_spec.engine.session import Session
 from lookup_spec.params import Priority
 from lookup_spec.stats import Load
+
+_LATELY = 64  # wishes, to tell from what sessions are like
 
 
 class Runner:
@@ -27,6 +31,7 @@ class Runner:
         self._costs = costs
         self._limits = limits or Limits()
         self._scheduler = Scheduler(self._limits, PrefixCache(self._limits.kept_tokens))
+        self._lately: deque[Wish] = deque(maxlen=_LATELY)
 
     @property
     def sessions(self) -> Sequence[Session]:
@@ -37,6 +42,13 @@ class Runner:
     def load(self) -> Load:
         """What is going on."""
         return self._scheduler.load
+
+    @property
+    def best_parallel(self) -> int:
+        """How many sessions like those of the last steps to run at the same time, for the most tokens per second."""
+        if self._costs is None or not self._lately:
+            return self._limits.max_sessions
+        return best_parallel(self._costs, self._lately, self._limits.max_sessions)
 
     def add(self, session: Session, *, tenant: str = "", priority: Priority = "interactive") -> None:
         """Lets a session take part as soon as there is room for it.
@@ -81,6 +93,7 @@ class Runner:
                 turn.session.fail(error)
         if not asked:
             return
+        self._lately.extend(wish for wish in wishes if wish.drafts is not None)
         drafts = [len(wish.drafts or ()) for wish in wishes] if self._costs is None else share(self._costs, wishes)
         batch = [session.rows(count) for session, count in zip(asked, drafts, strict=True)]
         started = time.perf_counter()

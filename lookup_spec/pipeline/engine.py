@@ -265,6 +265,12 @@ class Engine:
         with self._lock:
             return self._runner.load
 
+    @property
+    def best_parallel(self) -> int:
+        """How many requests like the last ones to submit at the same time, for the most tokens per second."""
+        with self._lock:
+            return self._runner.best_parallel
+
     def close(self) -> None:
         """Writes what requests have taught about guesses, if a directory keeps it; to be called at the end."""
         self._calibrations.save()

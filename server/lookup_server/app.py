@@ -13,10 +13,11 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lookup_server.access import KeyCheck
+from lookup_server.batches.service import Batches
 from lookup_server.edits.documents import Documents
 from lookup_server.edits.running import RunningEdits
 from lookup_server.errors import ApiError, from_exception
-from lookup_server.routes import answers, edits, health, llamacpp, models, playground
+from lookup_server.routes import answers, edits, files_and_batches, health, llamacpp, models, playground
 from lookup_server.routes.state import State
 from lookup_server.runner import Runner
 from lookup_server.settings import Settings
@@ -26,7 +27,9 @@ from lookup_spec.errors import LookupSpecError
 from lookup_spec.pipeline.engine import Engine
 
 _log = logging.getLogger(__name__)
-_ROUTES = "this server has /v1/edits, /v1/chat/completions, /v1/completions, /infill, /v1/models and /health."
+_ROUTES = (
+    "this server has /v1/edits, /v1/chat/completions, /v1/completions, /v1/batches, /infill, /v1/models and /health."
+)
 
 
 def create_app(engine: Engine, settings: Settings) -> FastAPI:
@@ -38,20 +41,27 @@ def create_app(engine: Engine, settings: Settings) -> FastAPI:
     """
     runner = Runner(engine, max_sessions=settings.max_sessions, max_waiting=settings.max_waiting)
 
+    folder = settings.batch_folder
+    batches = None if folder is None else Batches.open(folder, runner, settings)
+
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         runner.start()
+        if batches is not None:
+            batches.worker.start()
         try:
             yield
         finally:
+            if batches is not None:
+                await batches.close()
             await asyncio.to_thread(runner.stop)
 
     app = FastAPI(title="lookup-spec", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
-    app.state.service = State(settings, runner, Documents(settings.document_bytes), RunningEdits())
+    app.state.service = State(settings, runner, Documents(settings.document_bytes), RunningEdits(), batches)
     app.include_router(health.router)
     app.include_router(playground.router)
     app.include_router(llamacpp.router)
-    for router in (models.router, answers.router, edits.router):
+    for router in (models.router, answers.router, edits.router, files_and_batches.router):
         app.include_router(router, prefix="/v1")
         app.include_router(router, include_in_schema=False)  # some clients leave the version out
     app.add_exception_handler(HTTPException, _no_route)

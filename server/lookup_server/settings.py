@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,8 @@ class Settings:
         temperature: used when a request names none. OpenAI's default is 1; 0 suits edits.
         max_sessions: answers generated at the same time.
         max_waiting: answers that may wait for their turn; beyond that a request gets 429.
+        batch_folder: where files and batches are kept; None offers neither.
+        max_file_bytes: largest file.
         max_body_bytes: largest request body.
         body_seconds: longest time a body may take to arrive.
         document_bytes: memory for the texts of each key's edits, so that the next edit need not send them again.
@@ -34,6 +37,8 @@ class Settings:
     temperature: float = 1.0
     max_sessions: int = 32
     max_waiting: int = 128
+    batch_folder: Path | None = None
+    max_file_bytes: int = 200 << 20
     max_body_bytes: int = 8 << 20
     body_seconds: float = 30.0
     document_bytes: int = 64 << 20

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 from time import time
 
 from fastapi import Request
 
+from lookup_server.batches.service import Batches
 from lookup_server.edits.documents import Documents
 from lookup_server.edits.running import RunningEdits
-from lookup_server.errors import ApiError
+from lookup_server.openai.naming import fingerprint, named
 from lookup_server.openai.replies import Head
 from lookup_server.openai.requests import SamplingFields
 from lookup_server.runner import Runner
 from lookup_server.settings import Settings
-from lookup_spec import __version__
 from lookup_spec.pipeline.engine import Engine
 
 
@@ -28,6 +27,7 @@ class State:
         runner: runs answers.
         documents: texts that were edited before.
         edits: which edits run.
+        batches: files and batches, if they are kept.
         started: when the service did, in Unix seconds.
     """
 
@@ -35,6 +35,7 @@ class State:
     runner: Runner
     documents: Documents
     edits: RunningEdits
+    batches: Batches | None = None
     started: int = field(default_factory=lambda: int(time()))
 
     @property
@@ -53,12 +54,7 @@ class State:
         Raises:
             ApiError: there is no such model.
         """
-        if not name:
-            return self.names[0]
-        if name in self.names:
-            return name
-        message = f"The model {name!r} does not exist; this server has {', '.join(self.names)}."
-        raise ApiError(404, message, param="model", code="model_not_found")
+        return named(name, self.names)
 
     def head(self, body: SamplingFields) -> Head:
         """What all chunks of the reply to a body share.
@@ -73,11 +69,6 @@ class State:
             include_usage=bool(options and options.include_usage),
             include_speculation=bool(options and options.include_speculation),
         )
-
-
-def fingerprint(engine: Engine) -> str:
-    """Changes when the same request may get another answer: with the model or the program."""
-    return f"fp_{hashlib.sha256(f'{engine.model_name} {__version__}'.encode()).hexdigest()[:12]}"
 
 
 def state_of(request: Request) -> State:

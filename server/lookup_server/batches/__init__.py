@@ -1,0 +1,1 @@
+"""OpenAI's files and batches: jobs that are sent, left alone, and fetched."""

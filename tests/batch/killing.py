@@ -1,0 +1,126 @@
+"""Kills a job again and again, and compares what comes of it with what comes undisturbed.
+
+A process of its own, so that it has one thread and can be forked: no child has to load anything.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import torch
+from lookup_server.openai.batch_lines import BatchApi, Defaults
+
+from lookup_spec.batch.job import run_job
+from lookup_spec.batch.pool import Pool
+from lookup_spec.batch.request import Lines
+from lookup_spec.batch.results import Place, Results, claimed
+from lookup_spec.pipeline.engine import Engine
+from tests.server.tiny_service import tiny_model
+
+
+def write_input(path: Path) -> None:
+    """Requests of all kinds: greedy, sampled, several answers, too long, wrong, repeated, broken."""
+    lines: list[str] = []
+    for number in range(24):
+        messages = [{"role": "user", "content": f"def f{number}(a, b):\n    return " + "a + b " * (number % 5)}]
+        body: dict[str, Any] = {"messages": messages, "max_tokens": 4 + number % 9, "temperature": number % 3 / 2}
+        if number % 7 == 3:
+            body["n"] = 2
+        if number % 11 == 5:
+            body["temperature"] = -1
+        name = f"r{number}" if number != 17 else "r2"
+        lines.append(json.dumps({"custom_id": name, "url": "/v1/chat/completions", "body": body}))
+    lines[8] = lines[8][:40]
+    path.write_text("\n".join(lines), encoding="utf-8")
+
+
+def work(engine: Engine, source: Path, place: Place, *, keep_order: bool) -> None:
+    """The job, as the command runs it."""
+    with source.open("rb") as file, claimed(place):
+        api = BatchApi(engine, ["tiny"], Defaults())
+        with closing(Results(place, {"model": "tiny", "keep_order": keep_order})) as results:
+            requests = results.unfinished(Lines(file).requests())
+            run_job(Pool(engine, api, 4, keep_order=keep_order), requests, results, 24)
+
+
+def outcome(place: Place) -> tuple[dict[str, Any], list[tuple[int, str | None]]]:
+    """Answers by name, without what time and company decide, and failures by line; each once, or it is an error."""
+    answers: dict[str, Any] = {}
+    for line in place.answers.read_text(encoding="utf-8").split("\n")[:-1]:
+        result = json.loads(line)
+        assert result["custom_id"] not in answers, f"{result['custom_id']} was answered twice"
+        body = result["response"]["body"]
+        answers[result["custom_id"]] = (result["id"], body["choices"], body["usage"]["completion_tokens"])
+    failures = [json.loads(line) for line in place.failures.read_text(encoding="utf-8").split("\n")[:-1]]
+    return answers, sorted((one["error"]["line"], one["custom_id"]) for one in failures)
+
+
+def forked(do: Callable[[], None]) -> int:
+    """Does something in a child process; returns its id."""
+    child = os.fork()
+    if child:
+        return child
+    try:
+        do()
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+
+
+def written(place: Place) -> int:
+    """Results so far."""
+    return sum(path.read_bytes().count(b"\n") for path in (place.answers, place.failures) if path.exists())
+
+
+def wait_for(place: Place, results: int, child: int) -> None:
+    """Waits until there are so many results, or the child has ended."""
+    while written(place) < results and os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        time.sleep(0.001)
+
+
+def main(folder: Path, kills: int, seed: int) -> None:
+    """Prints how many runs were killed, and how many jobs came to their end in spite of it."""
+    torch.set_num_threads(1)
+    rng = random.Random(seed)
+    engine, source = Engine(tiny_model()), folder / "in.jsonl"
+    write_input(source)
+    expected = {}
+    for keep_order in (False, True):
+        place = Place.beside(folder / f"undisturbed{keep_order}.jsonl")
+        assert os.waitpid(forked(lambda: work(engine, source, place, keep_order=keep_order)), 0)[1] == 0  # noqa: B023
+        expected[keep_order] = outcome(place)
+    assert expected[False] == expected[True]
+    killed = jobs = 0
+    while killed < kills:
+        jobs += 1
+        keep_order = jobs % 2 == 0
+        place = Place.beside(folder / f"job{jobs}.jsonl")
+        while True:
+            child = forked(lambda: work(engine, source, place, keep_order=keep_order))  # noqa: B023
+            if killed < kills:
+                wait_for(place, written(place) + rng.randint(0, 5), child)
+                time.sleep(rng.random() * 0.005)
+                os.kill(child, signal.SIGKILL)
+            status = os.waitpid(child, 0)[1]
+            if os.WIFSIGNALED(status):
+                killed += 1
+                continue
+            assert status == 0, "the job failed"
+            break
+        assert outcome(place) == expected[keep_order]
+    print(json.dumps({"killed": killed, "jobs": jobs}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

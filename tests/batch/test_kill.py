@@ -1,0 +1,117 @@
+"""A job that is killed at any moment, as often as may be, ends with what it gives undisturbed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lookup_spec.batch.lines import Line
+from lookup_spec.batch.request import BadLine, parse
+from lookup_spec.batch.results import Outcome, Place, Results
+
+ROOT = Path(__file__).parents[2]
+ERROR = {"error": {"message": "no", "type": "x", "param": None, "code": "bad"}}
+INPUT = [
+    Line(number, data)
+    for number, data in enumerate(
+        [
+            *(json.dumps({"custom_id": f"r{n}", "url": "/", "body": {"n": n}}).encode() for n in range(4)),
+            b"broken",
+            json.dumps({"custom_id": "r1", "url": "/", "body": {"n": 9}}).encode(),
+            *(json.dumps({"custom_id": f"r{n}", "url": "/", "body": {"n": n}}).encode() for n in range(4, 7)),
+        ],
+        1,
+    )
+]
+
+
+class Killed(BaseException):
+    """Stands for the end of the process: nothing in the program catches it."""
+
+
+@contextmanager
+def killed_at(call: int, share: float) -> Iterator[None]:
+    """Ends the process at a call to the system that changes a file; a write may have got a share of its bytes out."""
+    left = call
+
+    def before(real: Any) -> Any:
+        def do(*arguments: Any, **options: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left >= 0:
+                return real(*arguments, **options)
+            if real is write and share:
+                write(arguments[0], arguments[1][: int(len(arguments[1]) * share)])
+            raise Killed
+
+        return do
+
+    write = os.write
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("write", "fsync", "ftruncate", "replace", "open"):
+            patch.setattr(os, name, before(getattr(os, name)))
+        yield
+
+
+def work(place: Place) -> None:
+    """Answers all that is left; ends like a process that is gone, without closing anything in order."""
+    results = Results(place, {"model": "m"})
+    try:
+        for found in results.unfinished(map(parse, INPUT)):
+            if isinstance(found, BadLine):
+                results.report(found)
+            elif found.body["n"] % 3 == 2:
+                results.write(Outcome(found, 400, ERROR))
+            else:
+                results.write(Outcome(found, 200, {"said": found.body["n"]}))
+    finally:
+        results._close()
+
+
+def outcome(place: Place) -> tuple[list[bytes], list[bytes]]:
+    return place.answers.read_bytes().splitlines(), place.failures.read_bytes().splitlines()
+
+
+@given(st.lists(st.tuples(st.integers(0, 14), st.sampled_from([0.0, 0.3, 0.999, 1.0])), max_size=6))
+@settings(max_examples=60)
+def test_killed_at_any_call_a_job_ends_as_undisturbed(
+    tmp_path_factory: pytest.TempPathFactory, kills: list[tuple[int, float]]
+) -> None:
+    """Line by line: results that were written are never lost, doubled, torn or changed."""
+    place = Place.beside(tmp_path_factory.mktemp("job") / "out.jsonl")
+    undisturbed = Place.beside(tmp_path_factory.mktemp("job") / "out.jsonl")
+    work(undisturbed)
+    for call, share in kills:
+        try:
+            with killed_at(call, share):
+                work(place)
+        except Killed:
+            continue
+    work(place)
+    assert outcome(place) == outcome(undisturbed)
+
+
+@pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.slow)])
+def test_killed_by_the_system_a_job_ends_as_undisturbed(tmp_path: Path, kills: int) -> None:
+    """With a real model, real processes and SIGKILL: one right result for each request."""
+    paths = os.pathsep.join(str(ROOT / part) for part in ("", "server", "bench"))
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.batch.killing", str(tmp_path), str(kills), "1"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["killed"] == kills
