@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from lookup_spec.propose.announced import announced
@@ -47,7 +46,6 @@ class Base:
         self._retokenizer = retokenizer
         self._changes = None if retokenizer is None else Changes(self.ids, low, high, retokenizer)
         self.cursor, self.gap, self.run = low, 0, 0
-        self._lines: list[int] | None = None  # where lines begin, once it is asked for
         self._begun = False  # the base was followed for a while
         self._anchors: list[int] = []
         self._ahead: Guess | None = None  # the rest of the detour at the cursor that the answer is in
@@ -112,18 +110,21 @@ class Base:
             places = range(cursor + 1, min(cursor + _TOKENS, len(ids)))
             alike = (place for place in places if endings[ids[place - 1]] == ending)
             return list(zip(islice(alike, _ALIKE), range(_ALIKE)))  # noqa: B905 - as many as there are
-        if self._lines is None:
-            self._lines = [place for place, token in enumerate(ids, 1) if endings[token] == Ending.LINE]
         found = []
         for number, pivot in enumerate((cursor, *self._anchors[-1:])):
-            behind = bisect_right(self._lines, pivot)
-            first = max(0, behind - 1)
+            line = next(self._lines(range(pivot, pivot - _LINE, -1)), None)
+            lines = islice(self._lines(range(pivot + 1, pivot + _LINES)), _ALIKE)
             found += [
                 (place, (_ALIKE + 1) * number + after)
-                for after, place in enumerate(self._lines[first : behind + _ALIKE], first - behind + 1)
-                if self._low < place < len(ids) and -_LINE < place - pivot < _LINES
+                for after, place in enumerate((line, *lines))
+                if place is not None
             ]
         return found
+
+    def _lines(self, places: Iterable[int]) -> Iterator[int]:
+        """Those of the places where a line begins."""
+        ids, endings = self.ids, self._endings
+        return (place for place in places if self._low < place < len(ids) and endings[ids[place - 1]] == Ending.LINE)
 
     def branches(self, place: int) -> list[Guess]:
         """The two ways on where the text may change, or none."""

@@ -12,10 +12,19 @@ Counts = list[float]
 Key = tuple[int, ...]
 """What was known when guesses were made."""
 
-Tables = dict[str, dict[Key, Counts]]
+Table = dict[Key, Counts]
+"""Counts by key."""
+
+Tables = dict[str, Table]
 """Counts by question and key."""
 
 _LEAST = 0.001
+
+
+def count(counts: Counts, came: bool) -> None:
+    """Takes in whether a guess came true."""
+    counts[0] += came
+    counts[1] += 1.0
 
 
 def scaled(counts: Counts, most: float) -> Counts:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 from operator import itemgetter
 from typing import NamedTuple
 
 from lookup_spec.propose.base import Base
 from lookup_spec.propose.changed import NEVER
+from lookup_spec.propose.counts import Counts
 from lookup_spec.propose.ending import Ending
 from lookup_spec.propose.guess import Guess, Kind
-from lookup_spec.propose.hazard import DEPTH_BUCKETS, Hazards
+from lookup_spec.propose.hazard import DEPTH_BUCKETS, Hazards, Rates
 from lookup_spec.propose.successors import Successors
 from lookup_spec.propose.tree import DraftTree
 
@@ -22,18 +23,34 @@ _SOURCES = tuple(kind.name.lower() for kind in Kind)
 _SUCCESSOR = _SOURCES[Kind.SUCCESSOR]
 
 
+class Judged(NamedTuple):
+    """A guess, judged alone.
+
+    Attributes:
+        probability: that its token comes.
+        guess: what is guessed.
+        counts: how often such a guess came true.
+    """
+
+    probability: float
+    guess: Guess
+    counts: Counts
+
+
 class Ranked(NamedTuple):
     """Guesses of one token among those of others.
 
     Attributes:
         probability: that the token comes.
-        alone: the same, judged by the likeliest of them without looking at others.
+        token: what is guessed.
         guesses: the likeliest first.
+        counts: how often such a group came where better ones did not; None for the best one.
     """
 
     probability: float
-    alone: float
-    guesses: list[Guess]
+    token: int
+    guesses: list[Judged]
+    counts: Counts | None
 
 
 class _Way(NamedTuple):
@@ -47,7 +64,7 @@ class _Way(NamedTuple):
 
     guess: Guess
     tokens: Sequence[int]
-    rates: list[float]
+    rates: Rates
 
 
 class _Chain(NamedTuple):
@@ -66,7 +83,7 @@ class _Chain(NamedTuple):
     source: str
     coming: Sequence[int]
     fork: int
-    rates: list[float]
+    rates: Rates
     end: int
     ways: list[_Way]
     before: int
@@ -88,31 +105,46 @@ class _Branch(NamedTuple):
     before: int
 
 
-def leading(guesses: list[Guess]) -> list[Guess]:
+def judge(guesses: Iterable[Guess], hazards: Hazards, ending: Ending) -> list[Judged]:
+    """Judges each guess by itself."""
+    judged = []
+    for guess in guesses:
+        counts = hazards.first(guess, ending)
+        judged.append(Judged(counts[0] / counts[1], guess, counts))
+    return judged
+
+
+def leading(judged: list[Judged]) -> list[Guess]:
     """Those of one token that tell how the text goes on behind it, or, if none does, all."""
+    guesses = [item.guess for item in judged]
     return [guess for guess in guesses if guess.kind != Kind.SUCCESSOR] or guesses
 
 
-def rank(guesses: Iterable[tuple[float, Guess]], hazards: Hazards) -> list[Ranked]:
-    """Orders guesses, given with their probabilities alone, by first token, the likeliest first."""
-    groups: defaultdict[int, list[tuple[float, Guess]]] = defaultdict(list)
-    for alone, guess in sorted(guesses, key=itemgetter(0), reverse=True):
-        groups[guess.text[guess.place]].append((alone, guess))
+def rank(judged: Iterable[Judged], hazards: Hazards, least: float) -> list[Ranked]:
+    """Orders guesses by first token, the likeliest first; those of less than ``least`` by themselves are not looked at
+    any closer."""
+    groups: dict[int, list[Judged]] = {}
+    for item in sorted(judged, key=itemgetter(0), reverse=True):
+        guess = item.guess
+        token = guess.text[guess.place]
+        group = groups.get(token)
+        if group is None:
+            groups[token] = [item]
+        else:
+            group.append(item)
     # Groups stand in the order of their first guesses, the likeliest of each.
-    shares = _shares([group[0][0] for group in groups.values()], hazards.ranked)
-    return [
-        Ranked(share, group[0][0], [guess for _, guess in group])
-        for share, group in zip(shares, groups.values(), strict=True)
-    ]
-
-
-def _shares(alone: Iterable[float], given: Callable[[int, float], float]) -> Iterator[float]:
-    """Probabilities of what excludes each other, the likeliest first, from those alone."""
+    ranked: list[Ranked] = []
     left = 1.0
-    for place, probability in enumerate(alone):
-        share = given(place, probability)
-        yield left * share
+    for place, (token, group) in enumerate(groups.items()):
+        alone = group[0].probability
+        if alone < least:
+            ranked.append(Ranked(0.0, token, group, None))
+            continue
+        counts = hazards.ranked(place, alone) if place else None
+        share = alone if counts is None else counts[0] / counts[1]
+        ranked.append(Ranked(left * share, token, group, counts))
         left *= 1.0 - share
+    return ranked
 
 
 def grow(
@@ -141,7 +173,7 @@ def grow(
         floor: nodes of less path probability are not worth checking.
     """
     further = _Further(base, hazards, successors, ending, limit)
-    tokens, parents, probabilities, sources = [pending], [-1], [1.0], [""]
+    nodes = [(pending, -1, 1.0, "")]
     worth = [item for item in ranked if item.probability >= floor]
     # One entry a chain: negative probability of its next node, the chain's number, how many of its tokens are in the
     # tree, the parent.
@@ -166,10 +198,7 @@ def grow(
         place, last = start, min(end, start + limit + 1 - node)
         depth = before + start
         while place < last and probability >= stop:
-            probabilities.append(probability)
-            tokens.append(coming[place])
-            parents.append(parent)
-            sources.append(source)
+            nodes.append((coming[place], parent, probability, source))
             parent, node = node, node + 1
             place += 1
             depth += 1
@@ -178,12 +207,13 @@ def grow(
             heapreplace(heap, (-probability, number, place, parent))
             continue
         heappop(heap)
-        for branch in further.behind(chain, probabilities[-1], probability, (tokens[parents[parent]], tokens[parent])):
+        token, before, reached, _ = nodes[parent]
+        for branch in further.behind(chain, reached, probability, (nodes[before][0], token)):
             if branch.probability >= floor:
                 heappush(heap, (-branch.probability, len(chains), branch.place, parent))
                 chains.append(None)
                 branches.append(branch)
-    return DraftTree(tuple(tokens), tuple(parents), tuple(probabilities), tuple(sources))
+    return DraftTree(*zip(*nodes, strict=True))
 
 
 class _Further:
@@ -203,11 +233,10 @@ class _Further:
 
     def begun(self, item: Ranked) -> _Chain:
         """The chain of guesses of one token."""
-        base, further = self._base, self._hazards.further
-        ways = [
-            _Way(guess, base.copied(guess, self._limit), further(*base.pace(guess), self._ending))
-            for guess in leading(item.guesses)
-        ]
+        base, further, guesses = self._base, self._hazards.further, leading(item.guesses)
+        # One alone is compared with none.
+        count = self._limit if len(guesses) > 1 else 0
+        ways = [_Way(guess, base.copied(guess, count), further(*base.pace(guess), self._ending)) for guess in guesses]
         return self.chain(ways, 0, 0)
 
     def chain(self, ways: list[_Way], start: int, before: int) -> _Chain:
@@ -249,20 +278,23 @@ class _Further:
         for way in sorted(chain.ways, key=lambda way: way.rates[bucket], reverse=True):
             if place < len(way.tokens):
                 groups[way.tokens[place]].append(way)
-        shares = _shares([group[0].rates[bucket] for group in groups.values()], hazards.parted)
-        for share, group in zip(shares, groups.values(), strict=True):
+        for rank, group in enumerate(groups.values()):
+            alone = group[0].rates[bucket]
+            share = alone
+            if rank:
+                came, tried = hazards.parted(rank, alone)
+                share = came / tried
             yield _Branch(reached * share, group, place, 0)
+            reached *= 1.0 - share
 
     def _forked(self, chain: _Chain, goes_on: float) -> Iterator[_Branch]:
         """The two ways on where the text may change."""
-        first, ending = self._hazards.first, self._ending
-        guesses = [(first(guess, ending), guess) for guess in self._base.branches(chain.fork)]
         before = chain.before + len(chain.coming)
-        for item in rank(guesses, self._hazards):
-            yield _Branch(goes_on * item.probability, [_Way(item.guesses[0], (), chain.rates)], 0, before)
+        judged = judge(self._base.branches(chain.fork), self._hazards, self._ending)
+        for item in rank(judged, self._hazards, 0.0):
+            yield _Branch(goes_on * item.probability, [_Way(item.guesses[0].guess, (), chain.rates)], 0, before)
 
     def _succeeded(self, chain: _Chain, reached: float, guesses: Iterable[Guess]) -> Iterator[_Branch]:
         """Successors of a successor."""
-        for guess in guesses:
-            probability = reached * self._hazards.first(guess, self._ending)
-            yield _Branch(probability, [_Way(guess, guess.text, chain.rates)], 0, chain.before + 1)
+        for probability, guess, _ in judge(guesses, self._hazards, self._ending):
+            yield _Branch(reached * probability, [_Way(guess, guess.text, chain.rates)], 0, chain.before + 1)

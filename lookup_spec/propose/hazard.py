@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 
-from lookup_spec.propose.counts import Counts, Key, Tables, loads
+from lookup_spec.propose.counts import Counts, Key, Table, Tables, loads
 from lookup_spec.propose.ending import Ending
 from lookup_spec.propose.guess import Guess, Kind
 
@@ -17,8 +18,8 @@ DEPTH_BUCKETS = (0, 0, 1, 2, 3, 3, 4, 4, 4, *[5] * 8, *[6] * 16, *[7] * 32)
 QUESTIONS = ("first", "ranked", "parted", "further")
 """What is counted, by name."""
 
+_BUCKET_ENDS = [bisect_right(DEPTH_BUCKETS, bucket) for bucket in range(DEPTH_BUCKETS[-1] + 1)]
 _LENGTH_BUCKETS = (0, 1, 2, 3, 4, 5, 6, 7, *[8] * 4, *[9] * 8, *[10] * 20, *[11] * 40)
-_ROWS = DEPTH_BUCKETS[-1] + 1
 _RANKS = 9
 _UNSEEN = 4.0
 _BORROWED = 10.0
@@ -52,88 +53,57 @@ class Hazards:
         self._first: dict[Key, Counts] = {}
         self._ranked: dict[Key, Counts] = {}
         self._parted: dict[Key, Counts] = {}
-        self._further: dict[tuple[int, int, int], list[Counts]] = {}
-        self._rates: dict[tuple[int, int, int], list[float]] = {}
+        self._further: dict[Key, Rates] = {}
 
-    def first(self, guess: Guess, ending: Ending) -> float:
-        """Probability that the guess's first token comes after a text with this ending, whatever else is guessed."""
-        came, tried = self._first_counts(guess, ending)
-        return came / tried
+    def first(self, guess: Guess, ending: Ending) -> Counts:
+        """How often such a guess's first token came after a text with this ending, whatever else was guessed."""
+        kind, _, _, length, detail, _ = guess
+        key = (_LENGTH_BUCKETS[length] if length < len(_LENGTH_BUCKETS) else 12, kind, detail, ending)
+        counts = self._first.get(key)
+        if counts is None:
+            counts = self._first[key] = _begin("first", self._start["first"], self._begun["first"], key, _rough(guess))
+        return counts
 
-    def ranked(self, rank: int, alone: float) -> float:
-        """Probability that a guess of probability ``alone`` comes, given that the ``rank`` better ones do
-        not."""
-        if rank == 0:
-            return alone
-        came, tried = self._ranked_counts("ranked", self._ranked, rank, alone)
-        return came / tried
+    def ranked(self, rank: int, alone: float) -> Counts:
+        """How often a guess of probability ``alone`` came where the ``rank`` better ones, at least one, did not."""
+        return self._below("ranked", self._ranked, rank, alone)
 
-    def parted(self, rank: int, alone: float) -> float:
+    def parted(self, rank: int, alone: float) -> Counts:
         """The same where chains part."""
-        if rank == 0:
-            return alone
-        came, tried = self._ranked_counts("parted", self._parted, rank, alone)
-        return came / tried
+        return self._below("parted", self._parted, rank, alone)
 
-    def further(self, kind: Kind, length: int, ending: Ending) -> list[float]:
-        """By depth bucket: the probability that the next token of a chain comes, given that all before it did."""
+    def further(self, kind: Kind, length: int, ending: Ending) -> Rates:
+        """How likely the next tokens of a chain are."""
         key = (_LENGTH_BUCKETS[length] if length < len(_LENGTH_BUCKETS) else 12, kind, ending)
-        rates = self._rates.get(key)
+        rates = self._further.get(key)
         if rates is None:
-            rows = self._further[key] = [self._begin("further", (bucket, *key), 0.85) for bucket in range(_ROWS)]
-            rates = self._rates[key] = [came / tried for came, tried in rows]
+            rates = self._further[key] = Rates(self._start["further"], self._begun["further"], key)
         return rates
-
-    def count_first(self, guess: Guess, ending: Ending, came: bool) -> None:
-        """Takes in whether a guess's first token came."""
-        _count(self._first_counts(guess, ending), came)
-
-    def count_ranked(self, rank: int, alone: float, came: bool) -> None:
-        """Takes in whether a guess came when the ``rank`` better ones had failed."""
-        if rank:
-            _count(self._ranked_counts("ranked", self._ranked, rank, alone), came)
-
-    def count_parted(self, rank: int, alone: float, came: bool) -> None:
-        """The same where chains part."""
-        if rank:
-            _count(self._ranked_counts("parted", self._parted, rank, alone), came)
 
     def count_further(self, kind: Kind, length: int, ending: Ending, *, start: int, depth: int, missed: bool) -> None:
         """Takes in that, of a chain, the tokens from depth ``start`` to ``depth`` came, at least one, and
         whether the next did not."""
         rates = self.further(kind, length, ending)
-        rows = self._further[_LENGTH_BUCKETS[length] if length < len(_LENGTH_BUCKETS) else 12, kind, ending]
-        buckets = DEPTH_BUCKETS[start + 1 : depth]
-        for bucket in buckets:
-            row = rows[bucket]
-            row[0] += 1.0
-            row[1] += 1.0
+        first, end = start + 1, min(depth, len(DEPTH_BUCKETS))
+        while first < end:
+            bucket = DEPTH_BUCKETS[first]
+            last = min(end, _BUCKET_ENDS[bucket])
+            rates.count(bucket, last - first, last - first)
+            first = last
         if missed:
-            last = DEPTH_BUCKETS[min(depth, len(DEPTH_BUCKETS) - 1)]
-            rows[last][1] += 1.0
-            buckets = (*buckets, last)
-        for bucket in set(buckets):
-            rates[bucket] = rows[bucket][0] / rows[bucket][1]
+            rates.count(DEPTH_BUCKETS[min(depth, len(DEPTH_BUCKETS) - 1)], 0, 1)
 
-    def _first_counts(self, guess: Guess, ending: Ending) -> Counts:
-        kind, _, _, length, detail, _ = guess
-        key = (_LENGTH_BUCKETS[length] if length < len(_LENGTH_BUCKETS) else 12, kind, detail, ending)
-        counts = self._first.get(key)
-        if counts is None:
-            counts = self._first[key] = self._begin("first", key, _rough(guess))
-        return counts
-
-    def _ranked_counts(self, name: str, table: dict[Key, Counts], rank: int, alone: float) -> Counts:
+    def _below(self, name: str, table: dict[Key, Counts], rank: int, alone: float) -> Counts:
         key = (min(rank, _RANKS), int(alone * 20) if alone > 0.1 else int(alone * 100) - 50)
         counts = table.get(key)
         if counts is None:
-            counts = table[key] = self._begin(name, key, alone * 0.7)
+            counts = table[key] = _begin(name, self._start[name], self._begun[name], key, alone * 0.7)
         return counts
 
     def seen(self) -> Iterator[tuple[str, Key, Counts, Counts]]:
         """All counts that have changed: question, key, as they began, as they are."""
         further: dict[Key, Counts] = {
-            (bucket, *key): row for key, rows in self._further.items() for bucket, row in enumerate(rows)
+            (bucket, *key): row for key, rates in self._further.items() for bucket, row in rates.counts.items()
         }
         tables: Tables = {"first": self._first, "ranked": self._ranked, "parted": self._parted, "further": further}
         for name, table in tables.items():
@@ -142,18 +112,20 @@ class Hazards:
                 if counts != begun[key]:
                     yield name, key, begun[key], counts
 
-    def _begin(self, name: str, key: Key, rough: float) -> Counts:
-        table = self._start[name]
-        counts = table.get(key)
-        shorter = key
-        while counts is None:
-            if (shorter := less_known(name, shorter)) == ():
-                counts = [rough * _UNSEEN, _UNSEEN]
-            elif shorter in table:
-                came, tried = table[shorter]
-                counts = [came / tried * _BORROWED, _BORROWED]
-        self._begun[name][key] = counts
-        return list(counts)
+
+def _begin(name: str, start: Table, begun: Table, key: Key, rough: float) -> Counts:
+    """New counts of a key, and what they are to begin with noted."""
+    counts = begun[key] = start.get(key) or _borrowed(name, start, key, rough)
+    return counts[:]
+
+
+def _borrowed(name: str, start: Table, key: Key, rough: float) -> Counts:
+    """Counts to start from where there are none for the key."""
+    while key := less_known(name, key):
+        counts = start.get(key)
+        if counts is not None:
+            return [counts[0] / counts[1] * _BORROWED, _BORROWED]
+    return [rough * _UNSEEN, _UNSEEN]
 
 
 def less_known(name: str, key: Key) -> Key:
@@ -166,9 +138,41 @@ def less_known(name: str, key: Key) -> Key:
     return key[:-1]
 
 
-def _count(counts: Counts, came: bool) -> None:
-    counts[0] += came
-    counts[1] += 1.0
+class Rates(dict[int, float]):
+    """By depth bucket: the probability that the next token of a chain comes, given that all before it did.
+
+    Each is worked out when it is asked for first.
+
+    Args:
+        start: counts to start from.
+        begun: takes in which of them were.
+        key: what is known about the chain.
+
+    Attributes:
+        counts: those worked out so far, by bucket.
+    """
+
+    __slots__ = ("_begun", "_key", "_start", "counts")
+
+    def __init__(self, start: Table, begun: Table, key: Key) -> None:
+        super().__init__()
+        self._start, self._begun, self._key = start, begun, key
+        self.counts: dict[int, Counts] = {}
+
+    def __missing__(self, bucket: int) -> float:
+        counts = _begin("further", self._start, self._begun, (bucket, *self._key), 0.85)
+        came, tried = self.counts[bucket] = counts
+        rate = self[bucket] = came / tried
+        return rate
+
+    def count(self, bucket: int, came: int, tried: int) -> None:
+        """Takes in how often the next token came, of so many times."""
+        if bucket not in self:
+            self.__missing__(bucket)
+        counts = self.counts[bucket]
+        counts[0] += came
+        counts[1] += tried
+        self[bucket] = counts[0] / counts[1]
 
 
 def _rough(guess: Guess) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
@@ -13,8 +14,8 @@ from lookup_spec.propose.tail import Tail
 _BEFORE, _AFTER = 2, 10
 _BEHIND_ANCHOR = 2
 _MANY = 12
-_ELSEWHERE = 6
-_MANY_ELSEWHERE = 16
+_ELSEWHERE = 3
+_MANY_ELSEWHERE = 8
 _ANSWER = 5
 _LOOKED_BACK = 32
 _ENOUGH = 7
@@ -141,4 +142,4 @@ def _share(count: int, of: int) -> int:
     if of <= 3:
         return 7 if of == 1 else 7 + count
     share = count / of
-    return next((bucket for bucket, most in enumerate(_SHARES) if share < most), len(_SHARES))
+    return bisect_right(_SHARES, share)

@@ -10,9 +10,10 @@ from lookup_spec.propose.alike import Alike
 from lookup_spec.propose.base import Base
 from lookup_spec.propose.blocks import blocks
 from lookup_spec.propose.changed import NEVER
+from lookup_spec.propose.counts import count
 from lookup_spec.propose.ending import Ending, Endings
 from lookup_spec.propose.frame import framed
-from lookup_spec.propose.grow import Ranked, grow, leading, rank
+from lookup_spec.propose.grow import Judged, Ranked, grow, judge, leading, rank
 from lookup_spec.propose.guess import Guess, Kind
 from lookup_spec.propose.hazard import DEPTH_BUCKETS, Hazards
 from lookup_spec.propose.index import Index
@@ -126,11 +127,11 @@ class LookupProposer:
     def _guesses(self) -> list[Ranked]:
         if self._ranked is None:
             self._ending = self._endings[self._text[-1]]
-            self._ranked = rank(self._all_guesses(), self._hazards)
+            self._ranked = rank(self._all_guesses(), self._hazards, self._floor / 2)
         return self._ranked
 
-    def _all_guesses(self) -> list[tuple[float, Guess]]:
-        """Guesses, each with its probability alone."""
+    def _all_guesses(self) -> list[Judged]:
+        """Guesses, each judged alone."""
         base, hazards, ending = self._base, self._hazards, self._ending
         if len(self._text) == self._start:
             guesses = base.first_guesses()
@@ -139,30 +140,27 @@ class LookupProposer:
             # In a long copy nothing else comes near, and looking would be the greater part of the work.
             if base.gap or base.run < _SURE:
                 guesses += self._index.guesses({guess.place for guess in guesses if guess.text is base.ids})
-        found = [(hazards.first(guess, ending), guess) for guess in guesses]
+        found = judge(guesses, hazards, ending)
         if base.changing and (base.gap or base.run < _SURE):
             # Seeing whether the base changes at a place takes a while, so only where it matters.
-            likely = [guess for probability, guess in found if probability >= _LIKELY]
-            ways = [way for guess in likely for way in base.changed(guess)[1:]]
-            found += [(hazards.first(way, ending), way) for way in ways]
+            likely = [item.guess for item in found if item.probability >= _LIKELY]
+            found += judge([way for guess in likely for way in base.changed(guess)[1:]], hazards, ending)
         # Shapes are looked up only where little else is found: it takes as long as all the rest.
-        if self._alike is not None and base.gap and all(probability < _UNSURE for probability, _ in found):
-            found += [(hazards.first(guess, ending), guess) for guess in self._alike.guesses(base.pivots()[0])]
+        if self._alike is not None and base.gap and all(item.probability < _UNSURE for item in found):
+            found += judge(self._alike.guesses(base.pivots()[0]), hazards, ending)
         if base.gap or base.run < _SURE:
-            said = self._successors.pending(self._text)
-            found += [(hazards.first(guess, ending), guess) for guess in said]
+            found += judge(self._successors.pending(self._text), hazards, ending)
         return found
 
     def _count_first(self, token: int) -> list[Guess] | None:
         """Counts which guesses were right; gives those that were."""
-        hazards = self._hazards
         hit: list[Guess] | None = None
-        for place, (_, alone, guesses) in enumerate(self._guesses()):
-            came = guesses[0].token == token
-            for guess in guesses:
-                hazards.count_first(guess, self._ending, came)
-            if hit is None:
-                hazards.count_ranked(place, alone, came)
+        for _, guessed, guesses, ranked in self._guesses():
+            came = guessed == token
+            for item in guesses:
+                count(item.counts, came)
+            if hit is None and ranked is not None:
+                count(ranked, came)
             if came:
                 hit = leading(guesses)
         return hit
@@ -172,7 +170,7 @@ class LookupProposer:
         for token, came in pairwise(ids):
             guesses = self._successors.after(before, token)
             for guess in guesses:
-                self._hazards.count_first(guess, self._ending, guess.token == came)
+                count(self._hazards.first(guess, self._ending), guess.token == came)
             if all(guess.token != came for guess in guesses):
                 break
             before = token
@@ -198,7 +196,8 @@ class LookupProposer:
                     alone[way[depth]] = max(alone.get(way[depth], 0.0), rate)
             if len(alone) > 1:
                 for place, (token, rate) in enumerate(sorted(alone.items(), key=itemgetter(1), reverse=True)):
-                    hazards.count_parted(place, rate, token == ids[depth])
+                    if place:
+                        count(hazards.parted(place, rate), token == ids[depth])
                     if token == ids[depth]:
                         break
         return guesses[best]
@@ -222,7 +221,7 @@ class LookupProposer:
             branches = base.branches(base.cursor)
             if not missed and fork < NEVER:
                 for branch in branches:
-                    self._hazards.count_first(branch, self._ending, branch.token == ids[done])
+                    count(self._hazards.first(branch, self._ending), branch.token == ids[done])
             taken = [branch for branch in branches if branch.text[branch.place] == ids[done]]
             if not taken:
                 break
