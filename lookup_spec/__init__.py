@@ -17,7 +17,6 @@ from lookup_spec.errors import (
     InvalidRequestError,
     LookupSpecError,
     ModelError,
-    OverloadedError,
 )
 from lookup_spec.grammar import Grammar
 from lookup_spec.params import SamplingParams
@@ -38,7 +37,6 @@ __all__ = [
     "Load",
     "LookupSpecError",
     "ModelError",
-    "OverloadedError",
     "Piece",
     "Result",
     "SamplingParams",

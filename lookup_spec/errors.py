@@ -48,18 +48,6 @@ class ContextLengthError(InvalidRequestError):
         self.context_length = context_length
 
 
-class OverloadedError(LookupSpecError):
-    """A request that was not taken in because too many others wait; the same request may be served later.
-
-    Args:
-        requests: how many run and wait.
-    """
-
-    def __init__(self, requests: int) -> None:
-        super().__init__(f"{requests} requests run or wait already, and no more may wait; try again in a moment.")
-        self.requests = requests
-
-
 class GrammarError(LookupSpecError):
     """An answer whose grammar became too complex to be followed on; what came before it is right."""
 

@@ -24,6 +24,7 @@ class Stats:
         cached_tokens: as many of them were not computed, because their keys and values were there.
         completion_tokens: tokens delivered.
         forward_passes: forwards that chose at least one token; prefill chunks are not counted.
+        drafts: those of them that checked drafted tokens.
         prefill_seconds: from the start of the work to the first chosen token.
         decode_seconds: from the first chosen token to the last.
         decode_tokens: tokens delivered in that time; those of the first forward are not among them.
@@ -31,6 +32,7 @@ class Stats:
         drafted: those of them that were checked, because they were worth it.
         expected: as many of these were expected to be right.
         accepted: as many were right.
+        accepted_at: in how many passes the first drafted token on the accepted path was right, the second, and so on.
         sources: drafted and accepted ones, per source.
     """
 
@@ -38,6 +40,7 @@ class Stats:
     cached_tokens: int = 0
     completion_tokens: int = 0
     forward_passes: int = 0
+    drafts: int = 0
     prefill_seconds: float = 0.0
     decode_seconds: float = 0.0
     decode_tokens: int = 0
@@ -45,6 +48,7 @@ class Stats:
     drafted: int = 0
     expected: float = 0.0
     accepted: int = 0
+    accepted_at: tuple[int, ...] = ()
     sources: Mapping[str, SourceStats] = field(default_factory=dict)
 
     @property
@@ -71,6 +75,7 @@ class Load:
         waiting: requests that wait for a place or for memory.
         running_tokens: tokens that the running ones have memory for.
         kept_tokens: tokens of ended requests whose keys and values are kept.
+        room_tokens: tokens that there is memory for, running and kept ones together; None for any number.
         preempted: how often a running request had to wait again, since the start.
     """
 
@@ -78,4 +83,5 @@ class Load:
     waiting: int = 0
     running_tokens: int = 0
     kept_tokens: int = 0
+    room_tokens: int | None = None
     preempted: int = 0

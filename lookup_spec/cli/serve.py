@@ -1,12 +1,11 @@
-"""``lookup-spec serve``: the OpenAI-compatible service."""
+"""``lookup-spec serve``: the service."""
 
 from __future__ import annotations
 
-import logging
-import sys
+import os
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,138 +13,211 @@ from lookup_spec.cli import options
 from lookup_spec.errors import LookupSpecError
 
 if TYPE_CHECKING:
+    from lookup_server.settings import Settings
+
     from lookup_spec.model.load import LoadedModel
+    from lookup_spec.pipeline.engine import Engine
 
 _ON_THIS_MACHINE = ("127.0.0.1", "::1", "localhost")
 
 
+def _option(panel: str, text: str, *names: str, **more: Any) -> Any:
+    # What is not given here may be given elsewhere, so no flag has a default of its own.
+    return typer.Option(*names, help=text, rich_help_panel=panel, show_default=False, **more)
+
+
+_MODEL, _CLIENTS, _LIMITS, _STREAMS, _RUNNING = "Model", "Clients", "Limits", "Streams", "Running it"
+
+
 def serve(
-    model: options.Model = None,
-    host: Annotated[
-        str, typer.Option(help="Address to listen on; 0.0.0.0 lets other machines in, then set a key too.")
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", "-p", min=0, max=65535, help="Port to listen on; 0 takes a free one.")
-    ] = 8012,
-    api_key: Annotated[
-        list[str] | None,
-        typer.Option(
-            envvar="LOOKUP_SPEC_API_KEY",
-            help="Clients must send this key; may be given several times. The environment variable keeps it off "
-            "the process list.  [default: no key]",
-            show_default=False,
+    config: Annotated[
+        Path | None,
+        _option("Settings", "A TOML file with any of these settings, such as max_waiting = 64.", metavar="FILE"),
+    ] = None,
+    model: Annotated[
+        str | None,
+        _option(
+            _MODEL,
+            "A Hugging Face id, a local directory, a .gguf file, or an embedded model's name (see `lookup-spec "
+            "models`).  [default: the embedded Qwen2.5-Coder that fits this machine]",
+            "--model",
+            "-m",
         ),
     ] = None,
-    served_model_name: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="What clients call the model; may be given several times.  [default: the model's own name]",
-            show_default=False,
+    dtype: Annotated[str | None, _option(_MODEL, "auto, float32, bfloat16 or float16.  [default: auto]")] = None,
+    device: Annotated[str | None, _option(_MODEL, "auto, cpu, cuda or mps.  [default: auto]")] = None,
+    strict: Annotated[
+        bool | None,
+        _option(
+            _MODEL,
+            "Compute every token's scores to the same bits, whatever is drafted, kept or answered beside it; a little "
+            "slower. Refused where this machine cannot keep it.",
+            "--strict/--no-strict",
         ),
     ] = None,
-    cors_origin: Annotated[
-        list[str] | None,
-        typer.Option(help="Web pages of this origin may call the service; may be given several times."),
-    ] = None,
-    temperature: Annotated[
-        float,
-        typer.Option(min=0.0, help="For requests that name none: 1 is OpenAI's default, 0 is best for edits."),
-    ] = 1.0,
-    max_sessions: Annotated[int, typer.Option(min=1, help="Answers generated at the same time.")] = 32,
-    max_waiting: Annotated[
-        int, typer.Option(min=0, help="Answers that may wait their turn; beyond that clients get status 429.")
-    ] = 128,
     kv_cache_mb: Annotated[
         float | None,
-        typer.Option(
-            min=0,
-            help="Most memory for keys and values, in megabytes.  [default: half of what is free, of a GPU's 80 %]",
-            show_default=False,
+        _option(
+            _MODEL,
+            "Most memory for keys and values, in megabytes.  [default: half of what is free, of a GPU's 80 %]",
         ),
     ] = None,
     prefix_cache_mb: Annotated[
         float | None,
-        typer.Option(
-            min=0,
-            help="As much of that may be kept of ended answers, so that a prompt that begins like an earlier one is "
+        _option(
+            _MODEL,
+            "As much of that may be kept of ended answers, so that a prompt that begins like an earlier one is "
             "answered sooner; 0 keeps nothing.  [default: a quarter, at most 2 GB unless on a GPU]",
-            show_default=False,
         ),
     ] = None,
-    max_body_mb: Annotated[float, typer.Option(min=0.001, help="Largest request body, in megabytes.")] = 8.0,
+    calibration: Annotated[
+        str | None,
+        _option(
+            _MODEL,
+            "Where to keep, from run to run, how often guesses came true (counts only, no text); 'off' keeps "
+            "nothing.  [default: in the user's cache directory]",
+            metavar="DIR",
+        ),
+    ] = None,
+    host: Annotated[
+        str | None,
+        _option(
+            _CLIENTS,
+            "Address to listen on; 0.0.0.0 lets other machines in, then set a key too.  [default: 127.0.0.1]",
+        ),
+    ] = None,
+    port: Annotated[
+        int | None, _option(_CLIENTS, "Port to listen on; 0 takes a free one.  [default: 8012]", "--port", "-p")
+    ] = None,
+    api_key: Annotated[
+        list[str] | None,
+        _option(
+            _CLIENTS,
+            "Clients must send this key, or another one that was given. The environment keeps keys off the process "
+            "list.  [default: no key]",
+        ),
+    ] = None,
+    metrics_key: Annotated[
+        str | None,
+        _option(
+            _CLIENTS,
+            "Opens /metrics and nothing else; without it any API key opens them, and shows its owner how busy the "
+            "others are.",
+        ),
+    ] = None,
+    served_model_name: Annotated[
+        list[str] | None,
+        _option(
+            _CLIENTS,
+            "What clients call the model, and how it samples under that name for those that do not say, such as "
+            "'edits,temperature=0,max_tokens=4096'; may be given several times.  [default: the model's own name]",
+        ),
+    ] = None,
+    temperature: Annotated[
+        float | None,
+        _option(
+            _CLIENTS,
+            "For requests that name none: 1 is OpenAI's default, 0 is best for edits.  [default: 1]",
+        ),
+    ] = None,
+    strict_openai: Annotated[
+        bool | None,
+        _option(
+            _CLIENTS,
+            "The OpenAI routes refuse what OpenAI's API refuses, such as top_k.",
+            "--strict-openai/--no-strict-openai",
+        ),
+    ] = None,
+    cors_origin: Annotated[
+        list[str] | None,
+        _option(_CLIENTS, "Web pages of this origin may call the service, '*' for all; may be given several times."),
+    ] = None,
+    max_sessions: Annotated[int | None, _option(_LIMITS, "Answers generated at the same time.  [default: 32]")] = None,
+    max_waiting: Annotated[
+        int | None,
+        _option(_LIMITS, "Answers that may wait their turn; beyond that clients get status 429.  [default: 128]"),
+    ] = None,
+    max_body_mb: Annotated[float | None, _option(_LIMITS, "Largest request body, in megabytes.  [default: 8]")] = None,
+    max_context_tokens: Annotated[
+        int | None,
+        _option(_LIMITS, "Most tokens of a prompt and its answer together.  [default: as many as the model holds]"),
+    ] = None,
+    body_seconds: Annotated[
+        float | None, _option(_LIMITS, "Longest time a request's body may take to arrive.  [default: 30]")
+    ] = None,
+    request_seconds: Annotated[
+        float | None,
+        _option(_LIMITS, "Longest time from a request's arrival to the end of its answer.  [default: no limit]"),
+    ] = None,
+    send_seconds: Annotated[
+        float | None, _option(_LIMITS, "A client that takes nothing for so long counts as gone.  [default: 60]")
+    ] = None,
+    document_mb: Annotated[
+        float | None,
+        _option(
+            _LIMITS,
+            "Memory for each key's documents, so that an edit can name one by its hash, in megabytes.  [default: 64]",
+        ),
+    ] = None,
+    heartbeat_seconds: Annotated[
+        float | None,
+        _option(_STREAMS, "A stream with nothing to say sends a comment this often, for proxies.  [default: 15]"),
+    ] = None,
+    smooth_stream_ms: Annotated[
+        float | None,
+        _option(
+            _STREAMS,
+            "Every stream sends 2 kB this often, filled up with comments, so that whoever sees encrypted packets "
+            "cannot tell from their sizes and times how much was accepted; 50 is a good value. How long the whole "
+            "answer takes stays visible.  [default: 0, off]",
+        ),
+    ] = None,
     batch_dir: Annotated[
         Path | None,
-        typer.Option(
+        _option(
+            _RUNNING,
+            "Offer files and batches, and keep them here: they outlast the service.  [default: neither]",
             metavar="DIR",
-            help="Offer files and batches, and keep them here: they outlast the service.  [default: neither]",
-            show_default=False,
         ),
     ] = None,
-    grace: Annotated[
-        float, typer.Option(min=0.0, help="Seconds that running answers may take to complete at shutdown.")
-    ] = 10.0,
+    max_file_mb: Annotated[float | None, _option(_LIMITS, "Largest file, in megabytes.  [default: 210]")] = None,
+    grace_seconds: Annotated[
+        float | None,
+        _option(_RUNNING, "At shutdown, how long running answers may take to complete.  [default: 10]"),
+    ] = None,
+    log_format: Annotated[
+        str | None,
+        _option(_RUNNING, "text or json; neither ever holds a prompt's or an answer's text.  [default: text]"),
+    ] = None,
+    log_level: Annotated[str | None, _option(_RUNNING, "debug, info, warning or error.  [default: info]")] = None,
     open_page: Annotated[
-        bool, typer.Option("--open", help="Open the playground in a browser when the model is ready.")
+        bool, _option(_RUNNING, "Open the playground in a browser when the model is ready.", "--open")
     ] = False,
-    dtype: options.DType = "auto",
-    device: options.Device = "auto",
-    calibration: options.Calibration = None,
-    strict: options.Strict = False,
 ) -> None:
     """Serves a model to editors and any OpenAI client, with a page to try it.
 
     Point a client at http://127.0.0.1:8012/v1, or open http://127.0.0.1:8012/ in a browser. Ctrl-C ends it.
+
+    A setting may also be given in the environment, --max-waiting as LOOKUP_SPEC_MAX_WAITING, or in a file, as
+    max_waiting. A flag counts more than the environment, and that more than the file.
     """
+    given = {name: value for name, value in locals().items() if name not in ("config", "open_page")}
     try:
         from lookup_server import main
-        from lookup_server.settings import Settings
+        from lookup_server.configuration import load_settings
+        from lookup_server.logs import set_up_logs
     except ModuleNotFoundError as error:
         raise LookupSpecError(
             f"The service needs the package {error.name}; install it with: pip install 'lookup-spec[server]'"
         ) from error
-    settings = Settings(
-        host=host,
-        port=port,
-        served_names=tuple(served_model_name or ()),
-        api_keys=tuple(api_key or ()),
-        cors_origins=tuple(cors_origin or ()),
-        temperature=temperature,
-        max_sessions=max_sessions,
-        max_waiting=max_waiting,
-        batch_folder=batch_dir,
-        max_body_bytes=int(max_body_mb * 1_000_000),
-        grace_seconds=grace,
-    )
-    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
-    logging.getLogger("lookup_server").setLevel(logging.INFO)
-    with main.bind(host, port) as sock:
-        loaded = _load(model, dtype, device)
-        from lookup_spec.pipeline.engine import Engine
-
-        engine = Engine(
-            loaded,
-            max_sessions=max_sessions,
-            max_waiting=max_waiting + max_sessions,  # batches have places of their own, and take no others
-            kv_cache_bytes=_bytes(kv_cache_mb),
-            prefix_cache_bytes=_bytes(prefix_cache_mb),
-            calibration=options.calibration_directory(calibration),
-            strict=strict,
-        )
+    settings = load_settings(given, os.environ, config)
+    set_up_logs(settings.log_format, settings.log_level)
+    with main.bind(settings.host, settings.port) as sock:
+        loaded = _load(settings)
+        engine = _engine(loaded, settings)
         kind = str(loaded.dtype).removeprefix("torch.")
         url = main.url_of(sock)
-        if host not in _ON_THIS_MACHINE and not settings.api_keys:
-            typer.echo(
-                "Warning: anyone who reaches this address may use the model; set a key with --api-key.",
-                err=True,
-            )
-        if engine.context_length < loaded.context_length:
-            typer.echo(
-                f"Warning: there is memory for {engine.context_length} tokens only, though the model holds "
-                f"{loaded.context_length}; raise --kv-cache-mb if you can.",
-                err=True,
-            )
-        if engine.template.problem is not None:
-            typer.echo(f"Warning: {engine.template.problem}", err=True)
+        _warn(engine, loaded, settings)
 
         def ready() -> None:
             typer.echo(f"{loaded.name} in {kind} on {loaded.device}; playground: {url} (API: {url}v1)", err=True)
@@ -158,11 +230,45 @@ def serve(
             engine.close()
 
 
-def _bytes(megabytes: float | None) -> int | None:
-    return None if megabytes is None else int(megabytes * 1_000_000)
-
-
-def _load(model: str | None, dtype: str, device: str) -> LoadedModel:
+def _load(settings: Settings) -> LoadedModel:
     from lookup_spec.model.load import load_model
 
-    return load_model(model, dtype=dtype, device=device, progress=lambda text: typer.echo(text, err=True))
+    return load_model(
+        settings.model,
+        dtype=settings.dtype,
+        device=settings.device,
+        progress=lambda text: typer.echo(text, err=True),
+    )
+
+
+def _engine(loaded: LoadedModel, settings: Settings) -> Engine:
+    from lookup_spec.pipeline.engine import Engine
+
+    return Engine(
+        loaded,
+        max_sessions=settings.max_sessions,
+        max_context_tokens=settings.max_context_tokens,
+        kv_cache_bytes=_bytes(settings.kv_cache_mb),
+        prefix_cache_bytes=_bytes(settings.prefix_cache_mb),
+        calibration=options.calibration_directory(settings.calibration),
+        strict=settings.strict,
+    )
+
+
+def _warn(engine: Engine, loaded: LoadedModel, settings: Settings) -> None:
+    warnings = []
+    if settings.host not in _ON_THIS_MACHINE and not settings.api_keys:
+        warnings.append("anyone who reaches this address may use the model; set a key with --api-key.")
+    if engine.context_length < min(loaded.context_length, settings.max_context_tokens or loaded.context_length):
+        warnings.append(
+            f"there is memory for {engine.context_length} tokens only, though the model holds "
+            f"{loaded.context_length}; raise --kv-cache-mb if you can."
+        )
+    if engine.template.problem is not None:
+        warnings.append(engine.template.problem)
+    for warning in warnings:
+        typer.echo(f"Warning: {warning}", err=True)
+
+
+def _bytes(megabytes: float | None) -> int | None:
+    return None if megabytes is None else int(megabytes * 1_000_000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from lookup_spec.stats import SourceStats, Stats
 
@@ -14,6 +14,8 @@ class Meter:
 
     def __init__(self) -> None:
         self._forwards = 0
+        self._drafts = 0
+        self._depths: Counter[int] = Counter()
         self._cached: int | None = None
         self._proposed = 0
         self._expected = 0.0
@@ -44,7 +46,7 @@ class Meter:
         self._proposed += proposed
         self._expected += expected
 
-    def step(self, drafted: Iterable[str], accepted: Iterable[str], delivered: int) -> None:
+    def step(self, drafted: Sequence[str], accepted: Sequence[str], delivered: int) -> None:
         """A forward pass chose tokens.
 
         Args:
@@ -53,6 +55,8 @@ class Meter:
             delivered: tokens delivered so far.
         """
         self._forwards += 1
+        self._drafts += bool(drafted)
+        self._depths.update(range(len(accepted)))
         self._drafted.update(drafted)
         self._accepted.update(accepted)
         if self._first is None:
@@ -73,6 +77,7 @@ class Meter:
             cached_tokens=self._cached or 0,
             completion_tokens=completion_tokens,
             forward_passes=self._forwards,
+            drafts=self._drafts,
             prefill_seconds=first - started,
             decode_seconds=now - first,
             decode_tokens=max(completion_tokens - self._first_delivered, 0),
@@ -80,6 +85,7 @@ class Meter:
             drafted=sum(self._drafted.values()),
             expected=self._expected,
             accepted=sum(self._accepted.values()),
+            accepted_at=tuple(self._depths[depth] for depth in range(len(self._depths))),
             sources={
                 source: SourceStats(self._drafted[source], self._accepted[source]) for source in sorted(self._drafted)
             },

@@ -59,7 +59,6 @@ class Runner:
             priority: all interactive sessions come before those of a batch.
 
         Raises:
-            OverloadedError: too many wait.
             InvalidRequestError: there can never be memory for it.
         """
         self._scheduler.add(session, tenant, priority)

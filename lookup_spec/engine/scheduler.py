@@ -11,7 +11,7 @@ from typing import get_args
 
 from lookup_spec.engine.prefix import Ids, PrefixCache, as_ids, common_prefix
 from lookup_spec.engine.session import Session
-from lookup_spec.errors import InvalidRequestError, OverloadedError
+from lookup_spec.errors import InvalidRequestError
 from lookup_spec.model.cache import KVCache, in_blocks
 from lookup_spec.params import Priority
 from lookup_spec.stats import Load
@@ -27,8 +27,7 @@ class Limits:
     """What the scheduler keeps to.
 
     Attributes:
-        max_sessions: sessions that run at the same time.
-        max_waiting: further ones that may wait; None for any number.
+        max_sessions: sessions that run at the same time; any number may wait.
         prefill_chunk: most prompt tokens in one step, all sessions together, so that no answer waits long for
             another's prompt.
         max_draft_tokens: most drafted nodes per session and step.
@@ -37,7 +36,6 @@ class Limits:
     """
 
     max_sessions: int = 32
-    max_waiting: int | None = None
     prefill_chunk: int = 512
     max_draft_tokens: int = 64
     kv_tokens: int | None = None
@@ -117,6 +115,7 @@ class Scheduler:
             waiting=len(self._waiting),
             running_tokens=self._used(),
             kept_tokens=self._prefixes.tokens,
+            room_tokens=self._limits.kv_tokens,
             preempted=self._preempted,
         )
 
@@ -124,19 +123,15 @@ class Scheduler:
         """Lets a session wait for its turn.
 
         Raises:
-            OverloadedError: too many wait.
             InvalidRequestError: memory can never hold it.
         """
         if session.finished:
             return
-        limits = self._limits
-        present = len(self.sessions)
-        if limits.max_waiting is not None and present >= limits.max_sessions + limits.max_waiting:
-            raise OverloadedError(present)
+        room = self._limits.kv_tokens
         entry = _Entry(session, tenant, _URGENCY[priority], next(self._numbers), as_ids(session.tokens))
-        if limits.kv_tokens is not None and entry.most_room > limits.kv_tokens:
+        if room is not None and entry.most_room > room:
             raise InvalidRequestError(
-                f"The request needs memory for {entry.most_room} tokens, but there is memory for {limits.kv_tokens}; "
+                f"The request needs memory for {entry.most_room} tokens, but there is memory for {room}; "
                 "shorten the prompt, lower max_tokens, or give the engine more memory."
             )
         insort(self._waiting, entry, key=_rank)

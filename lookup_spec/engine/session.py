@@ -222,7 +222,7 @@ class Session:
         sources = [*(self._tree.sources[node] for node in taken.path[1:]), ""]
         # A row without a choice has no log-probabilities either, so nothing is made of it here.
         delivered = self._deliver(list(map(_Token, taken.tokens, sources, choices.logprobs)))
-        self._meter.step(self._tree.sources[1:], filter(None, sources[:delivered]), self._delivered)
+        self._meter.step(self._tree.sources[1:], list(filter(None, sources[:delivered])), self._delivered)
         self.cache.commit([*known, *(self._known + node for node in taken.path[:delivered])])
         self._proposer.observe(taken.tokens[:delivered], self._seen(self._tree, taken.path, logits))
         if self.finished:

@@ -49,7 +49,7 @@ class Options(TypedDict, total=False):
     max_draft_tokens: int
     prefill_chunk: int | None
     max_sessions: int
-    max_waiting: int | None
+    max_context_tokens: int | None
     kv_cache_bytes: int | None
     prefix_cache_bytes: int | None
     segment_store_bytes: int
@@ -68,7 +68,7 @@ class Engine:
         prefill_chunk: most prompt tokens per forward pass, all requests together. The others' streams, and a cancel,
             wait for as long as it takes; None takes what this machine computes in half a second, 64 to 2,048.
         max_sessions: requests that run at the same time; further ones wait.
-        max_waiting: requests that may wait; further ones are refused. None lets any number wait.
+        max_context_tokens: most tokens of prompt and answer together; None for as many as the model holds.
         kv_cache_bytes: most memory for keys and values; None takes a share of what is free once the model is loaded.
             A request longer than fits into it is refused.
         prefix_cache_bytes: as much of this may be spent on the keys and values of ended requests, for those that begin
@@ -85,7 +85,8 @@ class Engine:
     Attributes:
         tokenizer: the transformers tokenizer.
         model_name: what the model is called.
-        context_length: most tokens of prompt and answer together: what the model holds, or less if memory is short.
+        context_length: most tokens of prompt and answer together: what the model holds, or less if so decided or if
+            memory is short.
         vocabulary: bytes of every token.
         template: the chat template.
     """
@@ -97,7 +98,7 @@ class Engine:
         max_draft_tokens: int = 64,
         prefill_chunk: int | None = None,
         max_sessions: int = 32,
-        max_waiting: int | None = None,
+        max_context_tokens: int | None = None,
         kv_cache_bytes: int | None = None,
         prefix_cache_bytes: int | None = None,
         segment_store_bytes: int = 256 << 20,
@@ -114,14 +115,14 @@ class Engine:
         self._model = PackedModel(loaded.model, strict=strict)
         if strict:
             check_steady(self._model)
-        room = measure_room(self._model, kv_cache_bytes, prefix_cache_bytes, loaded.context_length * max_sessions)
-        self.context_length = min(loaded.context_length, room.tokens)
+        longest = min(loaded.context_length, max_context_tokens or loaded.context_length)
+        room = measure_room(self._model, kv_cache_bytes, prefix_cache_bytes, longest * max_sessions)
+        self.context_length = min(longest, room.tokens)
         costs = CostCurve.measure(self._model, self.context_length)
         self._runner = Runner(
             self._model,
             Limits(
                 max_sessions=max_sessions,
-                max_waiting=max_waiting,
                 prefill_chunk=prefill_chunk or max(costs.rows_within(_CHUNK_SECONDS, _MOST_CHUNK), _LEAST_CHUNK),
                 max_draft_tokens=max_draft_tokens,
                 kv_tokens=room.tokens,
@@ -221,7 +222,6 @@ class Engine:
 
         Raises:
             InvalidRequestError: it can never be served.
-            OverloadedError: too many others wait.
         """
         matcher = None
         if params.grammar is not None:

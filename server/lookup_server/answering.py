@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from typing import Any, Protocol, TypeAlias
@@ -12,8 +13,9 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from lookup_server import sse
-from lookup_server.access import tenant_of
+from lookup_server.calls import call_of
 from lookup_server.runner import Channel, Runner, Task
+from lookup_server.settings import Settings
 from lookup_server.wire import Json
 from lookup_spec.engine.session import Piece
 
@@ -57,35 +59,37 @@ class Answering(Response):
 
     Args:
         runner: what runs the answers.
+        settings: the operator's.
         answers: how many there will be.
         prepare: makes the tasks and the reply; called beside the event loop.
         stream: send events as the answers grow.
-        heartbeat: seconds of silence after which a stream sends a comment.
         during: entered while the answers are prepared and run.
     """
 
     def __init__(
         self,
         runner: Runner,
+        settings: Settings,
         answers: int,
         prepare: Prepare,
         *,
         stream: bool,
-        heartbeat: float,
         during: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         super().__init__()
         self._runner = runner
+        self._settings = settings
         self._count = answers
         self._prepare = prepare
         self._streams = stream
-        self._heartbeat = heartbeat
         self._during = during
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        work = self._stream(scope, send) if self._streams else self._whole(scope, receive, send)
-        if not await _while_connected(receive, work):
-            _log.info("the client of %s went away", scope["path"])
+        outlet = _Outlet(send)
+        work = self._stream(scope, outlet) if self._streams else self._whole(scope, receive, outlet)
+        if not await _while_one_listens(work, _disconnected(receive), outlet.stuck(self._settings.send_seconds)):
+            about = {"request_id": call_of(scope).id}
+            _log.info("the client of %s went away", scope["path"], extra={"about": about})
 
     async def _whole(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with self._opened(scope) as (pieces, reply):
@@ -99,18 +103,44 @@ class Answering(Response):
             headers = [(name.encode(), value.encode()) for name, value in sse.HEADERS.items()]
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             try:
-                async for data in sse.with_heartbeats(_events(pieces, reply), self._heartbeat):
+                async for data in self._paced(_events(pieces, reply)):
                     await send(_body(data))
             except Exception as error:  # the status is sent; the stream itself has to tell
                 await send(_body(b"".join(map(sse.event, reply.breaking(error)))))
             await send(_body(b"", more=False))
 
+    def _paced(self, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        if self._settings.smooth_stream_ms:
+            return sse.smoothed(events, self._settings.smooth_stream_ms / 1000)
+        return sse.with_heartbeats(events, self._settings.heartbeat_seconds)
+
     @asynccontextmanager
     async def _opened(self, scope: Scope) -> AsyncIterator[tuple[Channel, Reply]]:
         with self._runner.admit(self._count), self._during():
             tasks, reply = await self._runner.prepare(self._prepare)
-            async with self._runner.open(tasks, tenant_of(scope)) as pieces:
+            async with self._runner.open(tasks, call_of(scope)) as pieces:
                 yield pieces, reply
+
+
+class _Outlet:
+    """Sends to a client, and knows whether it takes what it is sent."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._since: float | None = None
+
+    async def __call__(self, message: Message) -> None:
+        self._since = time.monotonic()
+        await self._send(message)
+        self._since = None
+
+    async def stuck(self, seconds: float) -> None:
+        """Returns once a message has not been taken for so long."""
+        while True:
+            waits = 0.0 if self._since is None else time.monotonic() - self._since
+            if waits >= seconds:
+                return
+            await asyncio.sleep(seconds - waits)
 
 
 async def _events(pieces: Channel, reply: Reply) -> AsyncIterator[bytes]:
@@ -129,20 +159,20 @@ def _body(data: bytes, *, more: bool = True) -> Message:
     return {"type": "http.response.body", "body": data, "more_body": more}
 
 
-async def _while_connected(receive: Receive, work: Coroutine[Any, Any, None]) -> bool:
-    """Does work unless the client goes away first; tells whether the work was done."""
+async def _while_one_listens(work: Coroutine[Any, Any, None], *ends: Coroutine[Any, Any, None]) -> bool:
+    """Does work until one of the ends of all listening comes; tells whether the work was done."""
     task = asyncio.create_task(work)
-    gone = asyncio.create_task(_disconnected(receive))
+    others = [asyncio.create_task(end) for end in ends]
     try:
-        await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((task, *others), return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
             return False
         await task
         return True
     finally:
-        task.cancel()
-        gone.cancel()
-        await asyncio.gather(task, gone, return_exceptions=True)
+        for one in (task, *others):
+            one.cancel()
+        await asyncio.gather(task, *others, return_exceptions=True)
 
 
 async def _disconnected(receive: Receive) -> None:

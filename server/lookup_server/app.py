@@ -14,10 +14,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lookup_server.access import KeyCheck
 from lookup_server.batches.service import Batches
+from lookup_server.calls import Calls
 from lookup_server.edits.documents import Documents
 from lookup_server.edits.running import RunningEdits
 from lookup_server.errors import ApiError, from_exception
-from lookup_server.routes import answers, edits, files_and_batches, health, llamacpp, models, playground
+from lookup_server.routes import answers, edits, files_and_batches, health, llamacpp, metrics, models, playground
 from lookup_server.routes.state import State
 from lookup_server.runner import Runner
 from lookup_server.settings import Settings
@@ -39,7 +40,8 @@ def create_app(engine: Engine, settings: Settings) -> FastAPI:
         engine: nobody else may step it while the service runs.
         settings: the operator's.
     """
-    runner = Runner(engine, max_sessions=settings.max_sessions, max_waiting=settings.max_waiting)
+    seats = settings.max_sessions + settings.max_waiting
+    runner = Runner(engine, seats=seats, request_seconds=settings.request_seconds)
 
     folder = settings.batch_folder
     batches = None if folder is None else Batches.open(folder, runner, settings)
@@ -59,6 +61,7 @@ def create_app(engine: Engine, settings: Settings) -> FastAPI:
     app = FastAPI(title="lookup-spec", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.service = State(settings, runner, Documents(settings.document_bytes), RunningEdits(), batches)
     app.include_router(health.router)
+    app.include_router(metrics.router)
     app.include_router(playground.router)
     app.include_router(llamacpp.router)
     for router in (models.router, answers.router, edits.router, files_and_batches.router):
@@ -69,8 +72,15 @@ def create_app(engine: Engine, settings: Settings) -> FastAPI:
     app.add_exception_handler(LookupSpecError, _error)
     # The last added is the outermost. Cross-origin headers go on errors too, and preflights carry no key.
     app.add_middleware(Unexpected)
-    app.add_middleware(KeyCheck, keys=settings.api_keys)
-    app.add_middleware(CORSMiddleware, allow_origins=settings.cors_origins, allow_methods=["*"], allow_headers=["*"])
+    app.add_middleware(KeyCheck, keys=settings.api_keys, metrics_key=settings.metrics_key)
+    app.add_middleware(
+        CORSMiddleware,
+        allow_origins=settings.cors_origins,
+        allow_methods=["*"],
+        allow_headers=["*"],
+        expose_headers=["x-request-id", "retry-after"],
+    )
+    app.add_middleware(Calls, ended=runner.metrics.call_ended)
     app.add_middleware(TrailingSlash)
     return app
 

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from lookup_spec.errors import ContextLengthError, EditError, InvalidRequestError, LookupSpecError, OverloadedError
+from lookup_spec.errors import ContextLengthError, EditError, InvalidRequestError, LookupSpecError
 
 _log = logging.getLogger(__name__)
 
@@ -72,10 +72,16 @@ def bad_request(message: str, param: str | None = None) -> ApiError:
     return ApiError(400, message, param=param)
 
 
-def overloaded(running: int) -> ApiError:
-    """A request that may be served if sent again a little later."""
-    message = f"The server is busy with {running} answers and its queue is full; try again in a moment."
-    return ApiError(429, message, "rate_limit_error", code="overloaded", headers={"retry-after": "1"})
+def overloaded(running: int, seconds: int) -> ApiError:
+    """A request that may be served if sent again after so many seconds."""
+    message = f"The server is busy with {running} answers and its queue is full; try again in {seconds} s."
+    return ApiError(429, message, "rate_limit_error", code="overloaded", headers={"retry-after": str(seconds)})
+
+
+def too_late(seconds: float) -> ApiError:
+    """An answer that took longer than the operator lets any take."""
+    message = f"The answer was not complete after {seconds:g} s, the most that this server allows; ask for less."
+    return ApiError(504, message, "timeout_error", code="request_timeout", headers={"x-should-retry": "false"})
 
 
 def shutting_down() -> ApiError:
@@ -93,8 +99,6 @@ def from_exception(error: Exception) -> ApiError:
             found = ApiError(400, str(error), param=error.param, code="context_length_exceeded", details=numbers)
         case InvalidRequestError():
             found = bad_request(str(error), error.param)
-        case OverloadedError():
-            found = overloaded(error.requests)
         case EditError():
             # Asked again, the model would say the same.
             headers = {"x-should-retry": "false"}

@@ -87,6 +87,7 @@ def make_server(engine: Engine, settings: Settings, ready: Callable[[], None] = 
     app = create_app(engine, settings)
     config = uvicorn.Config(
         app,
+        log_config=None,  # what it says goes where everything goes
         log_level="warning",
         server_header=False,
         timeout_graceful_shutdown=int(settings.grace_seconds + _LAST_WORDS),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lookup_spec.engine.runner import Runner
 from lookup_spec.engine.scheduler import Limits
 from lookup_spec.engine.session import Session
-from lookup_spec.errors import InvalidRequestError, OverloadedError
+from lookup_spec.errors import InvalidRequestError
 from lookup_spec.model.cache import in_blocks
 from lookup_spec.params import SamplingParams
 from lookup_spec.propose.prompt import Prompt
@@ -268,21 +268,6 @@ def test_what_can_never_fit_is_refused():
     runner.add(session := session_for(model, [1] * 100, limit=28))
     finish(runner)
     assert tokens_of(session) == plain([1] * 100, 28)
-
-
-def test_a_full_queue_refuses():
-    """Beyond those that run and may wait, nobody is taken in; a place becomes free with a cancel."""
-    model = Watched()
-    runner = Runner(model, Limits(max_sessions=2, max_waiting=1))
-    sessions = [session_for(model, [n, n]) for n in (1, 2, 3, 4)]
-    for session in sessions[:3]:
-        runner.add(session)
-    with pytest.raises(OverloadedError, match="3 requests"):
-        runner.add(sessions[3])
-    sessions[2].cancel()
-    runner.add(sessions[3])
-    finish(runner)
-    assert tokens_of(sessions[3]) == plain([4, 4], 5)
 
 
 def test_interactive_requests_come_first():

@@ -14,6 +14,7 @@ from typing import Any
 
 from lookup_server.batches.records import Record
 from lookup_server.batches.store import UNFINISHED, Store
+from lookup_server.calls import Call
 from lookup_server.errors import ApiError
 from lookup_server.openai.batch_lines import BatchApi
 from lookup_server.runner import Runner
@@ -22,14 +23,13 @@ from lookup_spec.batch.manifest import Facts
 from lookup_spec.batch.request import BadLine, Lines, Request
 from lookup_spec.batch.results import Outcome, Place, Results
 from lookup_spec.batch.seen import Known, Seen
-from lookup_spec.errors import BatchError, OverloadedError
+from lookup_spec.errors import BatchError
 
 _log = logging.getLogger(__name__)
 
 MOST_LINES = 50_000
 _MOST_ERRORS = 100  # of a file that is refused
 _SWEEP_SECONDS = 60.0
-_BUSY_SECONDS = 0.5
 _LEFT = {
     "cancelled": ("batch_cancelled", "The batch was cancelled before this request was answered."),
     "expired": ("batch_expired", "The batch's time was over before this request was answered."),
@@ -173,23 +173,20 @@ class BatchWorker:
             failures.add(str(error.get("code") or error.get("type")), str(error["message"]))
 
     async def _outcome(self, tenant: str, request: Request) -> Outcome:
-        """Answers a request; while the engine has no place for it, it waits."""
-        while True:
-            try:
-                async with self._places:
-                    return Outcome(request, 200, await self._answered(tenant, request))
-            except OverloadedError:
-                await asyncio.sleep(_BUSY_SECONDS)
-            except Exception as error:  # one request's failure is not the others'
-                if isinstance(error, ApiError) and error.code == "shutting_down":
-                    await asyncio.Event().wait()  # until this task is cancelled: the request is left for the next run
-                return Outcome(request, *self._api.failure(error))
+        """Answers a request; while there is no place for it, it waits."""
+        try:
+            async with self._places:
+                return Outcome(request, 200, await self._answered(tenant, request))
+        except Exception as error:  # one request's failure is not the others'
+            if isinstance(error, ApiError) and error.code == "shutting_down":
+                await asyncio.Event().wait()  # until this task is cancelled: the request is left for the next run
+            return Outcome(request, *self._api.failure(error))
 
     async def _answered(self, tenant: str, request: Request) -> dict[str, Any]:
         if request.problem:
             raise ApiError(400, request.problem)
         work = await asyncio.to_thread(self._api.prepare, request)
-        async with self._runner.open(work.tasks, tenant) as pieces:
+        async with self._runner.open(work.tasks, Call(tenant=tenant)) as pieces:
             async for index, piece in pieces:
                 work.take(index, piece)
         return work.result()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lookup_server.llamacpp.limits import Limits, warmed_up
@@ -19,13 +19,16 @@ from lookup_spec.propose.prompt import Prompt
 from lookup_spec.text.fim import FimDocument
 
 
-def infill_tasks(body: InfillBody, engine: Engine, model: str) -> tuple[list[Task], LlamaReply]:
-    """What to fill in. Without a temperature the likeliest text is taken, as one wants it in an editor.
+def infill_tasks(
+    body: InfillBody, engine: Engine, model: str, defaults: Mapping[str, Any]
+) -> tuple[list[Task], LlamaReply]:
+    """What to fill in.
 
     Args:
         body: what was asked.
         engine: what will answer.
         model: what the caller calls it.
+        defaults: of the sampling, where the body does not say.
 
     Raises:
         InvalidRequestError: it can never be served.
@@ -34,13 +37,13 @@ def infill_tasks(body: InfillBody, engine: Engine, model: str) -> tuple[list[Tas
     before = body.input_prefix + (body.prompt or "")
     room = room_for(engine.context_length, body.max_tokens)
     filled = fill(engine, before, body.input_suffix, documents, room)
-    options = {**body.sampling(0.0), "stop_token_ids": () if body.ignore_eos else filled.told.stop_token_ids}
+    options = {**body.sampling(defaults), "stop_token_ids": () if body.ignore_eos else filled.told.stop_token_ids}
     prompts = [filled.told.prompt]
     return _tasks(body, engine, model, options, prompts, batched=body.batched, truncated=filled.truncated)
 
 
 def completion_tasks(
-    body: CompletionBody, engine: Engine, model: str, temperature: float
+    body: CompletionBody, engine: Engine, model: str, defaults: Mapping[str, Any]
 ) -> tuple[list[Task], LlamaReply]:
     """What to go on with; all answers to the first prompt come first.
 
@@ -48,13 +51,13 @@ def completion_tasks(
         body: what was asked.
         engine: what will answer.
         model: what the caller calls it.
-        temperature: used if the body names none.
+        defaults: of the sampling, where the body does not say.
 
     Raises:
         InvalidRequestError: it can never be served.
     """
     prompts = [engine.text_prompt(_ids(engine, prompt)).prompt for prompt in body.prompts]
-    options = {**body.sampling(temperature), "grammar": body.form}
+    options = {**body.sampling(defaults), "grammar": body.form}
     return _tasks(body, engine, model, options, prompts, batched=body.batched)
 
 

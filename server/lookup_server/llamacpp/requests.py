@@ -6,6 +6,7 @@ answer and is not implemented is refused by name, never ignored.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, model_validator
@@ -90,11 +91,11 @@ class GenerationBody(Body):
         """The seed; None if one is to be drawn."""
         return None if self.seed == -1 else self.seed
 
-    def sampling(self, temperature: float) -> dict[str, Any]:
+    def sampling(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
         """Arguments for :meth:`lookup_spec.Engine.sampling`.
 
         Args:
-            temperature: used if the request names none.
+            defaults: used where the request does not say, before llama.cpp's own; by the names that are returned.
         """
         chosen = self.samplers
 
@@ -102,19 +103,22 @@ class GenerationBody(Body):
             given = getattr(self, name)
             if chosen is not None and name not in chosen:
                 return neutral
-            return default if given is None else given
+            return defaults.get(name, default) if given is None else given
 
         given = {
             "repetition_penalty": self.repeat_penalty,
             "presence_penalty": self.presence_penalty,
             "frequency_penalty": self.frequency_penalty,
             "ignore_eos": self.ignore_eos,
-        }
-        return {
-            **{name: value for name, value in given.items() if value is not None},
-            "max_tokens": self.max_tokens,
             # A negative one is greedy in llama.cpp.
-            "temperature": temperature if self.temperature is None else max(0.0, self.temperature),
+            "temperature": None if self.temperature is None else max(0.0, self.temperature),
+            "max_tokens": self.max_tokens,
+        }
+        if self.n_predict is not None and self.n_predict < 0:
+            defaults = {name: value for name, value in defaults.items() if name != "max_tokens"}
+        return {
+            **defaults,
+            **{name: value for name, value in given.items() if value is not None},
             "top_k": max(0, in_effect("top_k", TOP_K, 0)),
             "top_p": in_effect("top_p", TOP_P, 1.0),
             "min_p": in_effect("min_p", MIN_P, 0.0),

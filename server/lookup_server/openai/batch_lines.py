@@ -69,12 +69,12 @@ class BatchApi:
         """
         if request.url == CHAT:
             chat = _checked(ChatRequest, self._complete(request))
-            return BatchWork(*chat_tasks(chat, self._engine, self._head(request, chat), self._defaults.temperature))
+            return BatchWork(*chat_tasks(chat, self._engine, self._head(request, chat), {"temperature": self._defaults.temperature}))
         if request.url == COMPLETIONS:
             text = _checked(CompletionRequest, self._complete(request))
             _refuse_too_many(len(text.prompts) * text.choices)
             return BatchWork(
-                *completion_tasks(text, self._engine, self._head(request, text), self._defaults.temperature)
+                *completion_tasks(text, self._engine, self._head(request, text), {"temperature": self._defaults.temperature})
             )  # fmt: skip
         raise ApiError(400, f"The url {request.url!r} is not served here; give {CHAT} or {COMPLETIONS}.", param="url")
 

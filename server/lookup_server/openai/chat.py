@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from lookup_server.openai.calls import Calling, CallingAnswer, calling_of
 from lookup_server.openai.length import refuse_too_long
@@ -90,7 +91,9 @@ class ChatReply(Reply):
         }
 
 
-def chat_tasks(body: ChatRequest, engine: Engine, head: Head, temperature: float) -> tuple[list[Task], ChatReply]:
+def chat_tasks(
+    body: ChatRequest, engine: Engine, head: Head, defaults: Mapping[str, Any]
+) -> tuple[list[Task], ChatReply]:
     """What to generate, and the reply that it is for. Takes long for long messages.
 
     A last message of the assistant is the beginning of the answer, which goes on from there.
@@ -99,7 +102,7 @@ def chat_tasks(body: ChatRequest, engine: Engine, head: Head, temperature: float
         body: what was asked.
         engine: what will answer.
         head: what the reply's chunks share.
-        temperature: used if the body names none.
+        defaults: of the sampling, where the body does not say.
 
     Raises:
         InvalidRequestError: it can never be served.
@@ -112,7 +115,9 @@ def chat_tasks(body: ChatRequest, engine: Engine, head: Head, temperature: float
     prediction = None if body.prediction is None else text_of(body.prediction.content)
     told = engine.chat_prompt(messages, prediction=prediction, continuing=continuing, tools=tools)
     logprobs = (body.top_logprobs or 0) if body.logprobs else None
-    options = {**body.sampling(temperature), "max_tokens": body.limit, "logprobs": logprobs}
+    options = {**body.sampling(defaults), "logprobs": logprobs}
+    if body.limit is not None:
+        options["max_tokens"] = body.limit
     if calling is not None:
         options["grammar"] = calling.grammar
     elif body.response_format is not None:

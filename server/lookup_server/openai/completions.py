@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from lookup_server.openai.length import refuse_too_long
 from lookup_server.openai.replies import Answer, Head, Reply
@@ -75,7 +76,7 @@ class CompletionReply(Reply):
 
 
 def completion_tasks(
-    body: CompletionRequest, engine: Engine, head: Head, temperature: float
+    body: CompletionRequest, engine: Engine, head: Head, defaults: Mapping[str, Any]
 ) -> tuple[list[Task], CompletionReply]:
     """What to generate, and the reply that it is for; all answers to the first prompt come first.
 
@@ -85,7 +86,7 @@ def completion_tasks(
         body: what was asked.
         engine: what will answer.
         head: what the reply's chunks share.
-        temperature: used if the body names none.
+        defaults: of the sampling, where the body does not say.
 
     Raises:
         InvalidRequestError: it can never be served.
@@ -93,8 +94,8 @@ def completion_tasks(
     prompts = [_told(engine, prompt, body.suffix) for prompt in body.prompts]
     echoes = [_text(engine, prompt) if body.echo else "" for prompt in body.prompts]
     options = {
-        **body.sampling(temperature),
-        "max_tokens": _MAX_TOKENS if body.max_tokens is None else body.max_tokens,
+        "max_tokens": _MAX_TOKENS,
+        **body.sampling(defaults),
         "logprobs": body.logprobs,
         "stop_token_ids": prompts[0].stop_token_ids.union(body.stop_token_ids or ()),
     }

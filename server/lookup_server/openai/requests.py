@@ -6,6 +6,7 @@ is refused by name, never ignored; OpenAI's fields that cannot change it are acc
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, field_validator, model_validator
@@ -17,7 +18,7 @@ from lookup_spec.params import Priority
 
 MAX_CHOICES = 128
 _AS_THEY_ARE = (
-    *("max_tokens", "top_p", "presence_penalty", "frequency_penalty", "min_p", "repetition_penalty"),
+    *("max_tokens", "temperature", "top_p", "presence_penalty", "frequency_penalty", "min_p", "repetition_penalty"),
     *("min_tokens", "stop_token_ids", "ignore_eos", "bad_words"),
 )
 
@@ -101,18 +102,18 @@ class SamplingFields(Body):
         """OpenAI's flex tier is for work that nobody waits for; all others are interactive."""
         return "batch" if self.service_tier == "flex" else "interactive"
 
-    def sampling(self, temperature: float) -> dict[str, Any]:
+    def sampling(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
         """Arguments for :meth:`lookup_spec.Engine.sampling`, as far as both APIs share them.
 
         Args:
-            temperature: used if the request names none.
+            defaults: used where the request does not say; by the same names.
         """
-        given = {name: value for name in _AS_THEY_ARE if (value := getattr(self, name)) is not None}
+        given = {**defaults, **{name: value for name in _AS_THEY_ARE if (value := getattr(self, name)) is not None}}
         stop = [self.stop] if isinstance(self.stop, str) else self.stop or []
         given["stop"] = [text for text in stop if text]  # some clients send an empty one; it stops nothing
-        given["temperature"] = temperature if self.temperature is None else self.temperature
         given["logit_bias"] = {int(token): bias for token, bias in (self.logit_bias or {}).items()}
-        given["top_k"] = max(self.top_k or 0, 0)  # -1 is vLLM's way to say all
+        if self.top_k is not None:
+            given["top_k"] = max(self.top_k, 0)  # -1 is vLLM's way to say all
         return given
 
 

@@ -22,7 +22,7 @@ async def completions(request: Request) -> Response:
     """Continues a text."""
     state = state_of(request)
     body = await bodies.read(request, CompletionRequest, state.settings)
-    prepare = partial(completion_tasks, body, state.engine, state.head(body), state.settings.temperature)
+    prepare = partial(completion_tasks, body, state.engine, state.head(body), state.sampling(body.model))
     return _answering(state, body, prepare, len(body.prompts) * body.choices)
 
 
@@ -31,15 +31,9 @@ async def chat_completions(request: Request) -> Response:
     """Answers a conversation."""
     state = state_of(request)
     body = await bodies.read(request, ChatRequest, state.settings)
-    prepare = partial(chat_tasks, body, state.engine, state.head(body), state.settings.temperature)
+    prepare = partial(chat_tasks, body, state.engine, state.head(body), state.sampling(body.model))
     return _answering(state, body, prepare, body.choices)
 
 
 def _answering(state: State, body: SamplingFields, prepare: Prepare, answers: int) -> Answering:
-    return Answering(
-        state.runner,
-        answers,
-        prepare,
-        stream=bool(body.stream),
-        heartbeat=state.settings.heartbeat_seconds,
-    )
+    return Answering(state.runner, state.settings, answers, prepare, stream=bool(body.stream))

@@ -7,8 +7,8 @@ from functools import partial
 from fastapi import APIRouter, Request, Response
 
 from lookup_server import body as bodies
-from lookup_server.access import tenant_of
 from lookup_server.answering import Answering
+from lookup_server.calls import call_of
 from lookup_server.edits.prepare import edit_tasks
 from lookup_server.edits.reply import EditHead
 from lookup_server.edits.requests import EditBody, WarmRequest
@@ -27,14 +27,14 @@ async def edit(request: Request) -> Response:
     """Edits a document: events as the edit comes, or all of it in one reply."""
     state = state_of(request)
     body = await bodies.read(request, EditBody, state.settings)
-    head = EditHead(state.model(body.model), tenant_of(request.scope))
+    head = EditHead(state.model(body.model), call_of(request.scope).tenant)
     stream = _EVENTS in request.headers.get("accept", "") if body.stream is None else body.stream
     return Answering(
         state.runner,
+        state.settings,
         1,
         partial(edit_tasks, body, state.engine, head, state.documents),
         stream=stream,
-        heartbeat=state.settings.heartbeat_seconds,
         during=partial(state.edits.entered, head.tenant, head.edit_id, body.document.uri, head.stop),
     )
 
@@ -44,13 +44,13 @@ async def warm(request: Request) -> Response:
     """Computes a document ahead, so that the edit of it that follows begins sooner."""
     state = state_of(request)
     body = await bodies.read(request, WarmRequest, state.settings)
-    head = EditHead(state.model(body.model), tenant_of(request.scope))
+    head = EditHead(state.model(body.model), call_of(request.scope).tenant)
     return Answering(
         state.runner,
+        state.settings,
         1,
         partial(warm_tasks, body, state.engine, head, state.documents),
         stream=False,
-        heartbeat=state.settings.heartbeat_seconds,
         during=partial(state.edits.entered, head.tenant, head.edit_id, body.document.uri, head.stop),
     )
 
@@ -58,5 +58,5 @@ async def warm(request: Request) -> Response:
 @router.delete("/edits/{edit_id}")
 async def cancel(request: Request, edit_id: str) -> Response:
     """Ends a running edit; its own reply then says that it was cancelled."""
-    state_of(request).edits.cancel(tenant_of(request.scope), edit_id)
+    state_of(request).edits.cancel(call_of(request.scope).tenant, edit_id)
     return Json({"edit_id": edit_id, "cancelled": True})

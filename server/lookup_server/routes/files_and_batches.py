@@ -14,7 +14,7 @@ from starlette.formparsers import MultiPartException
 from starlette.responses import FileResponse
 
 from lookup_server import body as bodies
-from lookup_server.access import tenant_of
+from lookup_server.calls import call_of
 from lookup_server.batches.records import Kind, Record
 from lookup_server.batches.service import Batches
 from lookup_server.body import Body
@@ -65,7 +65,7 @@ async def upload(request: Request) -> Response:
                 raise bad_request(f"The field purpose is {purpose!r}; give 'batch'.", "purpose")
             lifetime = _lifetime(form.get("expires_after[anchor]"), form.get("expires_after[seconds]"))
             name = file.filename or "file"
-            record = await asyncio.to_thread(_keep, batches, tenant_of(request.scope), file, name, purpose, lifetime)
+            record = await asyncio.to_thread(_keep, batches, call_of(request.scope).tenant, file, name, purpose, lifetime)
     except MultiPartException as error:
         raise bad_request(f"The body cannot be read ({error.message}).") from error
     return Json(record)
@@ -102,7 +102,7 @@ async def content(request: Request, name: str) -> Response:
 async def delete(request: Request, name: str) -> Response:
     """Removes a file."""
     found, (_, batches) = _file(request, name), _batches(request)
-    if batches.store.is_needed(tenant_of(request.scope), found):
+    if batches.store.is_needed(call_of(request.scope).tenant, found):
         message = f"The file {name} is needed by a batch that is not finished; cancel that first."
         raise ApiError(409, message, code="file_in_use", headers={"x-should-retry": "false"})
     await asyncio.to_thread(batches.store.remove, found)
@@ -114,7 +114,7 @@ async def create(request: Request) -> Response:
     """Begins a batch."""
     state, batches = _batches(request)
     body = await bodies.read(request, BatchRequest, state.settings)
-    tenant, now = tenant_of(request.scope), int(time.time())
+    tenant, now = call_of(request.scope).tenant, int(time.time())
     found = batches.store.file(tenant, body.input_file_id)
     if found is None:
         raise bad_request(f"There is no file {body.input_file_id}.", "input_file_id")
@@ -134,7 +134,7 @@ async def listing(request: Request, after: str | None = None, limit: int = 20) -
 @router.get("/batches/{name}")
 async def batch(request: Request, name: str) -> Response:
     """Where a batch stands."""
-    found = _batches(request)[1].store.records.get("batch", tenant_of(request.scope), name)
+    found = _batches(request)[1].store.records.get("batch", call_of(request.scope).tenant, name)
     if found is None:
         raise _missing("batch", name)
     return Json(_shown(found))
@@ -143,7 +143,7 @@ async def batch(request: Request, name: str) -> Response:
 @router.post("/batches/{name}/cancel")
 async def cancel(request: Request, name: str) -> Response:
     """Ends a batch early; what is finished is kept."""
-    found = _batches(request)[1].worker.cancel(tenant_of(request.scope), name)
+    found = _batches(request)[1].worker.cancel(call_of(request.scope).tenant, name)
     if found is None:
         raise _missing("batch", name)
     if found["status"] not in ("cancelling", "cancelled"):
@@ -181,7 +181,7 @@ def _page(
 ) -> dict[str, Any]:
     if not 1 <= limit <= most:
         raise bad_request(f"The parameter limit is {limit}; give 1 to {most}.", "limit")
-    records, tenant = _batches(request)[1].store.records, tenant_of(request.scope)
+    records, tenant = _batches(request)[1].store.records, call_of(request.scope).tenant
     if after is not None and records.get(kind, tenant, after) is None:
         raise _missing(kind, after)
     found = records.page(kind, tenant, after, limit + 1, ascending=order == "asc")
@@ -191,7 +191,7 @@ def _page(
 
 
 def _file(request: Request, name: str) -> Record:
-    found = _batches(request)[1].store.file(tenant_of(request.scope), name)
+    found = _batches(request)[1].store.file(call_of(request.scope).tenant, name)
     if found is None:
         raise _missing("file", name)
     return found

@@ -45,7 +45,9 @@ async def infill(request: Request) -> Response:
         )
         raise ApiError(501, message, "not_supported_error", code=501)
     body = await bodies.read(request, InfillBody, state.settings)
-    return _answering(state, body, 1, partial(infill_tasks, body, state.engine, state.model(body.model)))
+    # Where nobody says, the likeliest text is taken, as one wants it in an editor.
+    defaults = state.sampling(body.model, temperature=0.0)
+    return _answering(state, body, 1, partial(infill_tasks, body, state.engine, state.model(body.model), defaults))
 
 
 @router.post("/completion", openapi_extra=documented(CompletionBody))
@@ -54,7 +56,7 @@ async def completion(request: Request) -> Response:
     state = state_of(request)
     body = await bodies.read(request, CompletionBody, state.settings)
     model = state.model(body.model)
-    prepare = partial(completion_tasks, body, state.engine, model, state.settings.temperature)
+    prepare = partial(completion_tasks, body, state.engine, model, state.sampling(body.model))
     return _answering(state, body, len(body.prompts), prepare)
 
 
@@ -113,15 +115,9 @@ async def _asked(request: Request, form: type[B], work: Callable[[B, Engine], di
 
 
 def _answering(state: State, body: GenerationBody, prompts: int, prepare: Prepare) -> Answering:
-    return Answering(
-        state.runner,
-        prompts * body.choices,
-        prepare,
-        stream=bool(body.stream),
-        heartbeat=state.settings.heartbeat_seconds,
-    )
+    return Answering(state.runner, state.settings, prompts * body.choices, prepare, stream=bool(body.stream))
 
 
 def _defaults(state: State) -> dict[str, Any]:
     body = GenerationBody()
-    return settings_of(state.engine.sampling(**body.sampling(state.settings.temperature)), state.engine)
+    return settings_of(state.engine.sampling(**body.sampling(state.sampling(None))), state.engine)

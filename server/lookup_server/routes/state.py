@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from time import time
+from typing import Any
 
 from fastapi import Request
 
 from lookup_server.batches.service import Batches
 from lookup_server.edits.documents import Documents
 from lookup_server.edits.running import RunningEdits
+from lookup_server.metrics import Metrics
 from lookup_server.openai.naming import fingerprint, named
 from lookup_server.openai.replies import Head
 from lookup_server.openai.requests import SamplingFields
@@ -46,7 +48,26 @@ class State:
     @property
     def names(self) -> tuple[str, ...]:
         """What the model may be called."""
-        return self.settings.served_names or (self.engine.model_name,)
+        return tuple(alias.name for alias in self.settings.served_names) or (self.engine.model_name,)
+
+    @property
+    def metrics(self) -> Metrics:
+        """Counts what happens."""
+        return self.runner.metrics
+
+    def sampling(self, name: str | None, temperature: float | None = None) -> dict[str, Any]:
+        """How answers are sampled under a name of the model, where a request does not say.
+
+        Args:
+            name: of the model; none means the default.
+            temperature: where the name does not say either; None takes the operator's.
+
+        Raises:
+            ApiError: there is no such model.
+        """
+        name = self.model(name)
+        decided = next((alias.sampling for alias in self.settings.served_names if alias.name == name), {})
+        return {"temperature": self.settings.temperature if temperature is None else temperature, **decided}
 
     def model(self, name: str | None) -> str:
         """The name of the model that a caller means; no name means the default.
