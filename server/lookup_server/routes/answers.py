@@ -11,6 +11,7 @@ from lookup_server.answering import Answering, Prepare
 from lookup_server.openai.chat import chat_tasks
 from lookup_server.openai.completions import completion_tasks
 from lookup_server.openai.requests import ChatRequest, CompletionRequest, SamplingFields
+from lookup_server.openai.strict import refuse_as_openai
 from lookup_server.routes.documented import documented
 from lookup_server.routes.state import State, state_of
 
@@ -22,6 +23,8 @@ async def completions(request: Request) -> Response:
     """Continues a text."""
     state = state_of(request)
     body = await bodies.read(request, CompletionRequest, state.settings)
+    if state.settings.strict_openai:
+        refuse_as_openai(body)
     prepare = partial(completion_tasks, body, state.engine, state.head(body), state.sampling(body.model))
     return _answering(state, body, prepare, len(body.prompts) * body.choices)
 
@@ -31,6 +34,8 @@ async def chat_completions(request: Request) -> Response:
     """Answers a conversation."""
     state = state_of(request)
     body = await bodies.read(request, ChatRequest, state.settings)
+    if state.settings.strict_openai:
+        refuse_as_openai(body)
     prepare = partial(chat_tasks, body, state.engine, state.head(body), state.sampling(body.model))
     return _answering(state, body, prepare, body.choices)
 
