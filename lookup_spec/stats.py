@@ -75,7 +75,6 @@ class Load:
         waiting: requests that wait for a place or for memory.
         running_tokens: tokens that the running ones have memory for.
         kept_tokens: tokens of ended requests whose keys and values are kept.
-        room_tokens: tokens that there is memory for, running and kept ones together; None for any number.
         preempted: how often a running request had to wait again, since the start.
     """
 
@@ -83,5 +82,4 @@ class Load:
     waiting: int = 0
     running_tokens: int = 0
     kept_tokens: int = 0
-    room_tokens: int | None = None
     preempted: int = 0

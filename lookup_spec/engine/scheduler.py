@@ -115,7 +115,6 @@ class Scheduler:
             waiting=len(self._waiting),
             running_tokens=self._used(),
             kept_tokens=self._prefixes.tokens,
-            room_tokens=self._limits.kv_tokens,
             preempted=self._preempted,
         )
 

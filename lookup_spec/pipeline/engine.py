@@ -87,6 +87,7 @@ class Engine:
         model_name: what the model is called.
         context_length: most tokens of prompt and answer together: what the model holds, or less if so decided or if
             memory is short.
+        room_tokens: tokens that there is memory for, those of all requests and of kept prefixes together.
         vocabulary: bytes of every token.
         template: the chat template.
     """
@@ -118,6 +119,7 @@ class Engine:
         longest = min(loaded.context_length, max_context_tokens or loaded.context_length)
         room = measure_room(self._model, kv_cache_bytes, prefix_cache_bytes, longest * max_sessions)
         self.context_length = min(longest, room.tokens)
+        self.room_tokens = room.tokens
         costs = CostCurve.measure(self._model, self.context_length)
         self._runner = Runner(
             self._model,

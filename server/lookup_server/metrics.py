@@ -10,6 +10,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from lookup_spec import __version__
+from lookup_spec.pipeline.engine import Engine
 from lookup_spec.stats import Load, Stats
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
@@ -24,12 +25,12 @@ class Metrics:
     """All figures of one service, in a registry of their own. Counts of an answer are added when it ends.
 
     Args:
-        model: what it is called.
+        engine: whose they are.
         load: tells what the engine is busy with.
         waiting: tells how many answers have a place but do not run yet.
     """
 
-    def __init__(self, model: str, load: Callable[[], Load], waiting: Callable[[], int]) -> None:
+    def __init__(self, engine: Engine, load: Callable[[], Load], waiting: Callable[[], int]) -> None:
         self._registry = CollectorRegistry()
         self._http = self._counter("http_requests", "HTTP requests by route and status.", "method", "route", "status")
         self._http_seconds = self._histogram(
@@ -59,7 +60,7 @@ class Metrics:
         self._source_accepted = self._counter(
             "spec_decode_source_accepted_tokens", "Drafted tokens that were right by what proposed them.", "source"
         )
-        self._registry.register(_Now(model, load, waiting))
+        self._registry.register(_Now(engine, load, waiting))
 
     def text(self) -> bytes:
         """All figures in Prometheus's text form."""
@@ -105,8 +106,8 @@ class Metrics:
 class _Now(Collector):
     """What holds at the moment somebody asks."""
 
-    def __init__(self, model: str, load: Callable[[], Load], waiting: Callable[[], int]) -> None:
-        self._model = model
+    def __init__(self, engine: Engine, load: Callable[[], Load], waiting: Callable[[], int]) -> None:
+        self._engine = engine
         self._load = load
         self._waiting = waiting
 
@@ -119,7 +120,7 @@ class _Now(Collector):
             "num_requests_waiting": ("Answers that have a place but do not run yet.", self._waiting()),
             "kv_cache_usage_perc": (
                 "Memory for keys and values in use; 1 is all.",
-                used / load.room_tokens if load.room_tokens else 0.0,
+                used / self._engine.room_tokens,
             ),
             "kv_cache_kept_tokens": ("Tokens whose keys and values are kept of ended answers.", load.kept_tokens),
         }
@@ -128,5 +129,5 @@ class _Now(Collector):
         preempted = "How often a running answer had to wait again."
         yield CounterMetricFamily(f"{_PREFIX}num_preemptions", preempted, load.preempted)
         info = GaugeMetricFamily(f"{_PREFIX}build_info", "What runs.", labels=("version", "model"))
-        info.add_metric((__version__, self._model), 1)
+        info.add_metric((__version__, self._engine.model_name), 1)
         yield info

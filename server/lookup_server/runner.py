@@ -147,7 +147,7 @@ class Runner:
         self.steps = 0
         self.draining = False
         self.load = Load()
-        self.metrics = Metrics(engine.model_name, lambda: self.load, lambda: max(self.active - self.load.running, 0))
+        self.metrics = Metrics(engine, lambda: self.load, lambda: max(self.active - self.load.running, 0))
         self._seats = Seats(seats)
         self._request_seconds = request_seconds
         self._changed = threading.Condition()
