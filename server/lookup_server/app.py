@@ -18,7 +18,17 @@ from lookup_server.calls import Calls
 from lookup_server.edits.documents import Documents
 from lookup_server.edits.running import RunningEdits
 from lookup_server.errors import ApiError, from_exception
-from lookup_server.routes import answers, edits, files_and_batches, health, llamacpp, metrics, models, playground
+from lookup_server.routes import (
+    answers,
+    editors,
+    edits,
+    files_and_batches,
+    health,
+    llamacpp,
+    metrics,
+    models,
+    playground,
+)
 from lookup_server.routes.state import State
 from lookup_server.runner import Runner
 from lookup_server.settings import Settings
@@ -64,7 +74,7 @@ def create_app(engine: Engine, settings: Settings) -> FastAPI:
     app.include_router(metrics.router)
     app.include_router(playground.router)
     app.include_router(llamacpp.router)
-    for router in (models.router, answers.router, edits.router, files_and_batches.router):
+    for router in (models.router, answers.router, edits.router, editors.router, files_and_batches.router):
         app.include_router(router, prefix="/v1")
         app.include_router(router, include_in_schema=False)  # some clients leave the version out
     app.add_exception_handler(HTTPException, _no_route)

@@ -34,11 +34,28 @@ async def read(request: Request, model: type[T], settings: Settings) -> T:
     Raises:
         ApiError: too large (413), too slow (408), no JSON or not of the model's form (400).
     """
+    return await check(await receive(request, settings), model)
+
+
+async def receive(request: Request, settings: Settings) -> bytes:
+    """The request's body.
+
+    Raises:
+        ApiError: too large (413) or too slow (408).
+    """
     try:
-        body = await asyncio.wait_for(_collect(request, settings.max_body_bytes), settings.body_seconds)
+        return await asyncio.wait_for(_collect(request, settings.max_body_bytes), settings.body_seconds)
     except asyncio.TimeoutError:
         message = f"The body did not arrive within {settings.body_seconds:g} seconds."
         raise ApiError(408, message, headers={"connection": "close", "x-should-retry": "false"}) from None
+
+
+async def check(body: bytes, model: type[T]) -> T:
+    """A JSON body as a checked value.
+
+    Raises:
+        ApiError: no JSON or not of the model's form (400).
+    """
     try:
         if len(body) <= _SMALL:
             return model.model_validate_json(body)

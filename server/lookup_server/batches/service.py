@@ -33,7 +33,11 @@ class Batches:
             LookupSpecError: it cannot be had.
         """
         engine = runner.engine
-        api = BatchApi(engine, tuple(alias.name for alias in settings.served_names) or (engine.model_name,), Defaults(settings.temperature))
+        api = BatchApi(
+            engine,
+            tuple(alias.name for alias in settings.served_names) or (engine.model_name,),
+            Defaults(settings.temperature),
+        )
         facts: Facts = {"model": engine.model_name, "temperature": settings.temperature}
         store = Store(folder)
         return cls(store, BatchWorker(store, runner, api, facts, settings.max_sessions))

@@ -69,7 +69,9 @@ class BatchApi:
         """
         if request.url == CHAT:
             chat = _checked(ChatRequest, self._complete(request))
-            return BatchWork(*chat_tasks(chat, self._engine, self._head(request, chat), {"temperature": self._defaults.temperature}))
+            return BatchWork(
+                *chat_tasks(chat, self._engine, self._head(request, chat), {"temperature": self._defaults.temperature})
+            )
         if request.url == COMPLETIONS:
             text = _checked(CompletionRequest, self._complete(request))
             _refuse_too_many(len(text.prompts) * text.choices)

@@ -14,10 +14,10 @@ from starlette.formparsers import MultiPartException
 from starlette.responses import FileResponse
 
 from lookup_server import body as bodies
-from lookup_server.calls import call_of
 from lookup_server.batches.records import Kind, Record
 from lookup_server.batches.service import Batches
 from lookup_server.body import Body
+from lookup_server.calls import call_of
 from lookup_server.errors import ApiError, bad_request
 from lookup_server.routes.documented import documented
 from lookup_server.routes.state import State, state_of
@@ -65,7 +65,9 @@ async def upload(request: Request) -> Response:
                 raise bad_request(f"The field purpose is {purpose!r}; give 'batch'.", "purpose")
             lifetime = _lifetime(form.get("expires_after[anchor]"), form.get("expires_after[seconds]"))
             name = file.filename or "file"
-            record = await asyncio.to_thread(_keep, batches, call_of(request.scope).tenant, file, name, purpose, lifetime)
+            record = await asyncio.to_thread(
+                _keep, batches, call_of(request.scope).tenant, file, name, purpose, lifetime
+            )
     except MultiPartException as error:
         raise bad_request(f"The body cannot be read ({error.message}).") from error
     return Json(record)
