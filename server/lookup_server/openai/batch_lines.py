@@ -68,15 +68,15 @@ class BatchApi:
             InvalidRequestError: it can never be answered.
         """
         if request.url == CHAT:
+            sampling = {"temperature": self._defaults.temperature}
             chat = _checked(ChatRequest, self._complete(request))
-            return BatchWork(
-                *chat_tasks(chat, self._engine, self._head(request, chat), {"temperature": self._defaults.temperature})
-            )
+            return BatchWork(*chat_tasks(chat, self._engine, self._head(request, chat), sampling))
         if request.url == COMPLETIONS:
+            sampling = {"temperature": self._defaults.temperature}
             text = _checked(CompletionRequest, self._complete(request))
             _refuse_too_many(len(text.prompts) * text.choices)
             return BatchWork(
-                *completion_tasks(text, self._engine, self._head(request, text), {"temperature": self._defaults.temperature})
+                *completion_tasks(text, self._engine, self._head(request, text), sampling)
             )  # fmt: skip
         raise ApiError(400, f"The url {request.url!r} is not served here; give {CHAT} or {COMPLETIONS}.", param="url")
 
