@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lookup_spec.propose.alike import Alike
@@ -90,33 +90,43 @@ def test_little_that_is_alike_is_nothing() -> None:
 
 
 def slow_places(text: Shaped, latest: Shaped) -> list[str]:
-    """Every way on that a text offers by what stands before its words, names changed one after another."""
+    """Every way on that a text offers by what stands before its words, names changed one after another.
+
+    However many of the words before are looked at: of a long answer only the end is read.
+    """
     ways = []
     for word in range(8, len(text)):
         length = 0
         while length < min(40, word, len(latest)) and text.shapes[word - 1 - length] == latest.shapes[-1 - length]:
             length += 1
-        pairs = list(zip(text.words[word - length : word], latest.words[len(latest) - length :], strict=True))
-        if length < 8 or all(their == our for their, our in pairs):
-            continue
-        bound = {their: our for their, our in pairs[:-1] if re.match(r"\w", their)}
-        their, our = pairs[-1]
-        rest = ""
-        if bound.get(their, their).startswith(our) and bound.get(their, their) != our:
-            rest = bound.get(their, their)[len(our) :]
-        elif re.match(r"\w", their):
-            bound[their] = our
-        ways.append(rest + "".join(bound.get(other, other) for other in text.words[word:]))
-    return ways
+        ways += [slow_way(text, word, latest, read) for read in range(8, length + 1)]
+    return [way for way in ways if way is not None]
+
+
+def slow_way(text: Shaped, word: int, latest: Shaped, length: int) -> str | None:
+    pairs = list(zip(text.words[word - length : word], latest.words[len(latest) - length :], strict=True))
+    if all(their == our for their, our in pairs):
+        return None
+    bound = {their: our for their, our in pairs[:-1] if re.match(r"\w", their)}
+    their, our = pairs[-1]
+    rest = ""
+    if bound.get(their, their).startswith(our) and bound.get(their, their) != our:
+        rest = bound.get(their, their)[len(our) :]
+    elif re.match(r"\w", their):
+        bound[their] = our
+    return rest + "".join(bound.get(other, other) for other in text.words[word:])
 
 
 lines = st.sampled_from(
     ["a = f(b)\n", "    c = g(d)\n", "a = f(\n", "if a:\n  b = a\n", "x1, y = 1\n", "ab = abcdef\n"]
 )
 texts = st.lists(lines, max_size=8).map("".join)
+# Longer than what is read of an answer that comes at once.
+LONG = "    c = g(d)\na = f(\na = f(b)\na = f(b)\n" + "    c = g(d)\n" + "a = f(b)\n" * 3
 
 
 @settings(max_examples=300)
+@example("", [LONG, "a = f(\na = f(b)\n"], 0)
 @given(texts, st.lists(texts, min_size=1, max_size=4), st.integers(0, 12))
 def test_every_guess_is_one_that_a_search_through_all_finds(base: str, parts: list[str], cut: int) -> None:
     """Whatever base and answer: each guess is the way on from a place that is alike, with the right names."""

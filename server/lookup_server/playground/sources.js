@@ -18,8 +18,8 @@ export const FAMILIES = [
   {
     id: "around",
     name: "from around it",
-    about: "the instruction, other files, or the answer itself",
-    sources: ["elsewhere", "answer"],
+    about: "the instruction, other files, the answer itself, or what the model nearly said before",
+    sources: ["elsewhere", "answer", "successor", "grammar"],
   },
   { id: "other", name: "guessed otherwise", about: "another kind of guess", sources: [] },
   { id: "model", name: "the model's own", about: "not guessed: the model came up with it", sources: [""] },
