@@ -5,6 +5,9 @@ import type { Failure } from "./failure";
 /** Waits between attempts, in seconds; the last one repeats. Six attempts at most in the first minute. */
 export const PAUSES = [3, 6, 12, 20, 25] as const;
 
+/** Seconds until a service that could not complete is tried again: its model may be another by then. */
+export const LAPSE = 60;
+
 export type ConnectionState =
   | { readonly kind: "unknown" }
   | { readonly kind: "online"; readonly model: string }
@@ -17,13 +20,15 @@ export type After = (seconds: number, run: () => void) => () => void;
  * Asks until the service answers, then relies on what requests tell.
  *
  * @param probe comes back with the model's name, or says what is wrong.
- * @param changed called with every new state.
+ * @param changed called with every new state, and when completions end or come back.
  */
 export class Connection {
   private now: ConnectionState = { kind: "unknown" };
   private attempts = 0;
   private asking = false;
   private callOff: (() => void) | undefined;
+  private lacking: string | undefined;
+  private keepLacking: (() => void) | undefined;
   private readonly closing = new AbortController();
 
   constructor(
@@ -40,9 +45,15 @@ export class Connection {
     return this.now.kind === "online";
   }
 
+  /** Why there are no completions, though the service is there. */
+  get withoutCompletion(): string | undefined {
+    return this.lacking;
+  }
+
   /** Asks now, and from now on as if for the first time: something has changed. */
   async check(): Promise<void> {
     this.attempts = 0;
+    this.lack(undefined);
     await this.ask();
   }
 
@@ -55,10 +66,19 @@ export class Connection {
     this.later(failure.retryAfter);
   }
 
+  /** The model cannot complete. It is not asked to until a while has passed, or something has changed. */
+  lacksCompletion(why: string): void {
+    this.lack(why);
+    this.keepLacking = this.after(LAPSE, () => {
+      this.lack(undefined);
+    });
+  }
+
   /** Asks no more. */
   close(): void {
     this.closing.abort();
     this.callOff?.();
+    this.keepLacking?.();
   }
 
   private async ask(): Promise<void> {
@@ -99,7 +119,17 @@ export class Connection {
       (state.kind !== "online" || (this.now.kind === "online" && this.now.model === state.model));
     this.now = state;
     if (!same) {
+      this.keepLacking?.();
+      this.lacking = undefined;
       this.changed(state);
+    }
+  }
+
+  private lack(why: string | undefined): void {
+    this.keepLacking?.();
+    if (this.lacking !== why) {
+      this.lacking = why;
+      this.changed(this.now);
     }
   }
 }

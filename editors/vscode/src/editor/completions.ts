@@ -61,7 +61,11 @@ export class Completions implements vscode.InlineCompletionItemProvider, vscode.
           this.service.suspect();
         }
         if (!signal.aborted && error instanceof Failure) {
-          this.service.noticed(error);
+          if (error.kind === "unsupported") {
+            this.service.lacksCompletion(error.message);
+          } else {
+            this.service.noticed(error);
+          }
           return undefined;
         }
         throw error;

@@ -15,7 +15,6 @@ export class Service implements vscode.Disposable {
   private readonly connection: Connection;
   private readonly disposables: vscode.Disposable[] = [this.changes];
   private key: string | undefined;
-  private noCompletion: string | undefined;
   private busyUntil = 0;
   private suspected = 0;
 
@@ -52,7 +51,7 @@ export class Service implements vscode.Disposable {
   /** Reads the key and asks whether the service is there. */
   async start(): Promise<void> {
     this.key = await this.secrets.get(KEY);
-    await this.connection.check();
+    await this.check();
   }
 
   get client(): Client {
@@ -69,7 +68,7 @@ export class Service implements vscode.Disposable {
 
   /** Why there are no completions, though the service is there. */
   get withoutCompletion(): string | undefined {
-    return this.noCompletion;
+    return this.connection.withoutCompletion;
   }
 
   /** Whether to ask for what nobody has asked for: completions, next edits, computing ahead. */
@@ -85,14 +84,17 @@ export class Service implements vscode.Disposable {
         this.busyUntil = Date.now() + 1000 * failure.retryAfter;
         break;
       case "unsupported":
-        this.noCompletion = failure.message;
-        this.changes.fire(this.state);
-        break;
       case "refused":
         break;
       default:
         this.connection.failed(failure);
     }
+  }
+
+  /** The model cannot complete. */
+  lacksCompletion(why: string): void {
+    this.log.warn(`No completions: ${why}`);
+    this.connection.lacksCompletion(why);
   }
 
   /** A request was given up after it had waited suspiciously long. */
@@ -103,8 +105,9 @@ export class Service implements vscode.Disposable {
     }
   }
 
-  /** Asks again, at the user's wish. */
+  /** Asks again, at the user's wish, and takes nothing for granted that was found out before. */
   async check(): Promise<void> {
+    this.busyUntil = 0;
     await this.connection.check();
   }
 
@@ -129,7 +132,6 @@ export class Service implements vscode.Disposable {
   }
 
   private told(state: ConnectionState): void {
-    this.noCompletion = undefined;
     if (state.kind === "online") {
       this.log.info(`${state.model} at ${settings().url}`);
     } else if (state.kind === "away") {

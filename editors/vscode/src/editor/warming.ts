@@ -11,7 +11,7 @@ const PAUSE = 500; // milliseconds that a document is looked at
 export class Warming implements vscode.Disposable {
   private readonly latest = new Latest();
   private readonly disposables: vscode.Disposable[];
-  private warmed = "";
+  private warmed: { readonly document: vscode.TextDocument; readonly version: number } | undefined;
 
   constructor(
     private readonly service: Service,
@@ -28,16 +28,17 @@ export class Warming implements vscode.Disposable {
 
   /** @param pause milliseconds to wait for something more important. */
   async warm(document: vscode.TextDocument, pause = 0): Promise<void> {
-    const version = `${document.uri.toString()} ${document.version}`;
-    if (!this.service.willing || !isEdited(document) || this.isBusy(document) || version === this.warmed) {
+    const { version } = document;
+    const already = this.warmed?.document === document && this.warmed.version === version; // names are used again
+    if (!this.service.willing || !isEdited(document) || this.isBusy(document) || already) {
       return;
     }
     await this.latest.run(pause, new AbortController().signal, async (signal) => {
-      this.warmed = version;
+      this.warmed = { document, version };
       try {
         await this.service.client.warm({ document: bodyOf(document) }, signal);
       } catch (error) {
-        this.warmed = "";
+        this.warmed = undefined;
         if (!signal.aborted && error instanceof Failure) {
           this.service.noticed(error);
           return;

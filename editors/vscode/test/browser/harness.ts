@@ -18,7 +18,7 @@ export function test(text: string, prove: () => Promise<void>): void {
 }
 
 /** @param before what each claim begins with. */
-export async function runAll(before: () => Promise<void> = () => script({})): Promise<void> {
+export async function runAll(before: () => Promise<void>): Promise<void> {
   const failed: string[] = [];
   for (const { text, prove } of claims.filter((claim) => claim.text.includes(ONLY))) {
     const began = Date.now();
@@ -97,7 +97,9 @@ export async function asked(path: string): Promise<Asked[]> {
 export async function connected(): Promise<void> {
   const { service } = await api();
   const configuration = vscode.workspace.getConfiguration("lookupSpec");
-  await configuration.update("url", SERVICE_URL, vscode.ConfigurationTarget.Global);
+  if (configuration.get("url") !== SERVICE_URL) {
+    await configuration.update("url", SERVICE_URL, vscode.ConfigurationTarget.Global);
+  }
   await service.check();
   await until(() => service.online, "the service is there");
 }

@@ -8,7 +8,10 @@ declare const FIXTURES: readonly (Fixture & { readonly name: string })[];
 
 export async function run(): Promise<void> {
   await connected();
-  await runAll();
+  await runAll(async () => {
+    await script({});
+    await connected(); // a claim that failed may have left it away
+  });
 }
 
 const command = async (name: string, ...args: unknown[]): Promise<void> => {
@@ -357,8 +360,9 @@ test("of letters typed fast only the last is asked for, and no more when typing 
 for (const trouble of ["401", "501", "html", "invalid", "error", "hang"]) {
   test(`with trouble (${trouble}) typing asks no more, and completions come back afterwards`, async () => {
     const { service } = await api();
+    await typing(`trouble = "${trouble}"\n`); // whose warm-up would meet the trouble first
+    await until(async () => (await asked("/v1/edits/warm")).length === 1, "a warm-up");
     await script({ trouble });
-    await typing(`trouble = "${trouble}"\n`);
     await type("c");
     await until(async () => (await asked("/infill")).length === 1, "a request");
     if (trouble !== "hang") {
@@ -376,6 +380,16 @@ for (const trouble of ["401", "501", "html", "invalid", "error", "hang"]) {
     await until(async () => (await asked("/infill")).some(({ ended }) => ended === "whole"), "an answer");
   });
 }
+
+test("a service that cannot warm up is not asked to again and again, and still completes", async () => {
+  const { service } = await api();
+  await script({ trouble: "501" });
+  await typing('trouble = "warm"\n');
+  await until(async () => (await asked("/v1/edits/warm")).length === 1, "a warm-up");
+  await pause(1_500);
+  equal((await asked("/v1/edits/warm")).length, 1, "warm-ups");
+  equal([service.willing, service.withoutCompletion], [true, undefined]);
+});
 
 test("after a rename the next place is offered: Tab goes there, Tab again makes the change", async () => {
   const base = `${"x = 1\n".repeat(3)}${"\n".repeat(20)}print(x)\n`;

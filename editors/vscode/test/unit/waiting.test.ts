@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
-import { Connection, PAUSES } from "../../src/core/connection";
+import { Connection, LAPSE, PAUSES } from "../../src/core/connection";
 import { Failure } from "../../src/core/failure";
 import { Latest, slept } from "../../src/core/latest";
 
@@ -81,5 +81,34 @@ test("an absent service is asked six times in a minute at most, told of once, an
   assert.ok(Math.max(...PAUSES) < 30);
   connection.failed(new Failure("busy", "Later.", 5));
   assert.deepEqual(told, ["away", "online", "away"], "a busy service is still there");
+  connection.close();
+});
+
+test("a model that cannot complete is tried again after a while, or when it is looked for or is another", async () => {
+  let due: { seconds: number; run: () => void } | undefined;
+  let model = "tiny";
+  let told = 0;
+  const connection = new Connection(
+    () => Promise.resolve(model),
+    () => (told += 1),
+    (seconds, run) => ((due = { seconds, run }), () => (due = undefined)),
+  );
+  await connection.check();
+  const lacks = (): void => {
+    connection.lacksCompletion("No tokens.");
+    assert.deepEqual([connection.online, connection.withoutCompletion, due?.seconds], [true, "No tokens.", LAPSE]);
+  };
+  lacks();
+  due?.run();
+  assert.equal(connection.withoutCompletion, undefined);
+  lacks();
+  lacks();
+  assert.equal(told, 4, "of what is known already nobody is told again");
+  await connection.check();
+  assert.deepEqual([connection.withoutCompletion, due], [undefined, undefined], "the same model, asked again");
+  lacks();
+  model = "other";
+  await connection.check();
+  assert.deepEqual([connection.withoutCompletion, due], [undefined, undefined]);
   connection.close();
 });
