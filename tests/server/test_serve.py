@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,7 +43,14 @@ def command(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
             line = process.stderr.readline()
             assert line, said
             said += line
-        yield process, found[1]
+        # A pipe that nobody empties stops the service once its logs fill it.
+        rest = threading.Thread(target=process.stderr.read)
+        rest.start()
+        try:
+            yield process, found[1]
+        finally:
+            process.kill()
+            rest.join()
     finally:
         process.kill()
         process.communicate()
