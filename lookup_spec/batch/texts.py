@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import glob
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -165,10 +165,10 @@ class Table:
                     number += 1
                     yield number, row
 
-    def _check(self, names: object) -> None:
+    def _check(self, names: Collection[str]) -> None:
         for name in (self._column, self._id_column):
-            if name is not None and name not in list(names):  # type: ignore[call-overload]
-                raise BatchError(f"{self._path} has no column {name!r}; it has {', '.join(map(repr, names))}.")  # type: ignore[call-overload]
+            if name is not None and name not in names:
+                raise BatchError(f"{self._path} has no column {name!r}; it has {', '.join(map(repr, names))}.")
 
 
 def _hidden(path: Path) -> bool:
