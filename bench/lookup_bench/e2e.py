@@ -207,7 +207,7 @@ def prompt_of(engine: Engine, task: Task) -> Prompt:
     question = edit_prompt(file, Instruction(task.instruction))
     encoded = question.encode(engine.template)
     spans = tuple(Span(*span, "base") for span in encoded.spans if span is not None)
-    return Prompt(encoded.ids, spans, (Reference(engine.whole_answer(question.unchanged()), "prediction"),))
+    return Prompt(encoded.ids, spans, (Reference(engine.prompts.whole_answer(question.unchanged()), "prediction"),))
 
 
 def _rows(task: Task, runs: dict[str, list[Answer]]) -> list[Row]:

@@ -68,7 +68,7 @@ class SummaryApi:
         around = max(
             self._tokens(template.question("", "x" * 80, 99, 99, joining=joining)) for joining in (False, True)
         )
-        chat = len(engine.chat_prompt([{"role": "user", "content": ""}]).prompt.ids)
+        chat = len(engine.prompts.chat([{"role": "user", "content": ""}]).prompt.ids)
         self._room = min(how.part_tokens, engine.context_length - max_tokens - around - chat - _MARGIN)
         if self._room < 2 * (max_tokens + _MARGIN):
             raise BatchError(

@@ -54,7 +54,7 @@ def generate(
     elif system:
         raise InvalidRequestError("--system needs --chat: a plain prompt has no messages.", param="system")
     else:
-        ids = engine.encode(text)
+        ids = engine.prompts.encode(text)
     pieces = []
     session = engine.submit(options.prompt(ids), params, speculation=not no_speculation, continuing=not chat)
     with closing(engine):

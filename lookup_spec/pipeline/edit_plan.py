@@ -100,7 +100,7 @@ def plan_edit(engine: Engine, request: EditRequest) -> EditPlan:
             continue
         encoded = question.encode(engine.template)
         spans = tuple(Span(*span, "base") for span in encoded.spans if span is not None)
-        expected = engine.whole_answer(question.unchanged())
+        expected = engine.prompts.whole_answer(question.unchanged())
         room = engine.context_length - len(encoded.ids)
         if room < len(expected):
             refusal = _too_long(len(encoded.ids), len(expected), engine.context_length)

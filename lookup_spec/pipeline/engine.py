@@ -17,22 +17,20 @@ from lookup_spec.model.forward import PackedModel
 from lookup_spec.model.load import LoadedModel, load_model
 from lookup_spec.model.steady_check import check_steady
 from lookup_spec.params import Priority, Sampling, SamplingParams
-from lookup_spec.pipeline.prompts import Told, chat_prompt, text_prompt
+from lookup_spec.pipeline.prompts import Prompts
 from lookup_spec.pipeline.result import Result, collect
 from lookup_spec.propose.calibration import Calibrations
 from lookup_spec.propose.guided import GuidedProposer
-from lookup_spec.propose.prompt import Prompt, Reference
+from lookup_spec.propose.prompt import Prompt
 from lookup_spec.propose.proposer import LookupProposer
 from lookup_spec.propose.protocol import NoProposer, Proposer
 from lookup_spec.propose.store import SegmentStore
 from lookup_spec.stats import Load, Stats
 from lookup_spec.text.detokenize import Vocabulary
 from lookup_spec.text.matcher import Grammars
-from lookup_spec.text.messages import Message
 from lookup_spec.text.output import TextOutput
 from lookup_spec.text.retokenize import TokenizerRetokenizer
 from lookup_spec.text.template import ChatTemplate
-from lookup_spec.text.tools import Tool
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -90,6 +88,7 @@ class Engine:
         room_tokens: tokens that there is memory for, those of all requests and of kept prefixes together.
         vocabulary: bytes of every token.
         template: the chat template.
+        prompts: what makes prompts of texts and messages.
     """
 
     def __init__(
@@ -111,8 +110,6 @@ class Engine:
         self.vocabulary = Vocabulary(loaded.tokenizer)
         self.template = ChatTemplate(loaded.tokenizer)
         self._end_ids = loaded.eos_ids
-        end = loaded.tokenizer.eos_token_id
-        self._end = (end,) if isinstance(end, int) else ()
         self._model = PackedModel(loaded.model, strict=strict)
         if strict:
             check_steady(self._model)
@@ -137,45 +134,14 @@ class Engine:
         self._segments = SegmentStore(max_bytes=segment_store_bytes)
         self._calibrations = Calibrations(calibration)
         self._retokenizer = TokenizerRetokenizer(loaded.tokenizer.backend_tokenizer)
-        self._lock = threading.Lock()
-
-    def encode(self, text: str) -> tuple[int, ...]:
-        """Token ids of a raw prompt: control tokens count as such, and a start token stands exactly once if the
-        model has one."""
-        return self.template.encode_raw(text)
-
-    def whole_answer(self, text: str) -> tuple[int, ...]:
-        """Token ids of a text as an answer would have them, end token included; what a prediction should be."""
-        return (*self.template.encode_data(text), *self._end)
-
-    def chat_prompt(
-        self,
-        messages: Sequence[Message],
-        *,
-        prediction: str | None = None,
-        continuing: bool = False,
-        tools: Sequence[Tool] = (),
-    ) -> Told:
-        """The prompt of a conversation, and what its layout, or a prediction, says about the answer.
-
-        Args:
-            messages: ``role`` and ``content`` each.
-            prediction: a guess of the answer; it never changes the answer, only the speed.
-            continuing: the last message is the beginning of the answer.
-            tools: functions that the model is told of.
-
-        Raises:
-            InvalidRequestError: this model's template cannot render them.
-        """
-        return chat_prompt(
-            self.template, messages, prediction=prediction, continuing=continuing, tools=tools, end=self._end
+        end = loaded.tokenizer.eos_token_id
+        self.prompts = Prompts(
+            self.template,
+            self._retokenizer,
+            vocab_size=self._model.vocab_size,
+            end=(end,) if isinstance(end, int) else (),
         )
-
-    def text_prompt(self, ids: Sequence[int]) -> Told:
-        """A prompt without messages, and what its layout says about the answer; nothing if it holds unknown tokens."""
-        if not 0 <= min(ids, default=0) <= max(ids, default=0) < self._model.vocab_size:
-            return Told(Prompt(tuple(ids)))
-        return text_prompt(ids, self._retokenizer, end=self._end)
+        self._lock = threading.Lock()
 
     def sampling(self, **options: Unpack[Sampling]) -> SamplingParams:
         """Checked settings from the forms that callers like.
@@ -258,7 +224,7 @@ class Engine:
             InvalidRequestError: it does not fit.
         """
         plain = SamplingParams(max_tokens=1)
-        session = self.submit(self._prompt(prompt, None), plain, speculation=False, tenant=tenant, priority="batch")
+        session = self.submit(self.prompts.of(prompt), plain, speculation=False, tenant=tenant, priority="batch")
         return collect(self.follow(session)).stats
 
     @property
@@ -304,7 +270,7 @@ class Engine:
             InvalidRequestError: the request can never be served.
         """
         session = self.submit(
-            self._prompt(prompt, prediction),
+            self.prompts.of(prompt, prediction),
             self.sampling(**sampling),
             speculation=speculation,
             continuing=isinstance(prompt, str),
@@ -338,15 +304,6 @@ class Engine:
     ) -> Result:
         """The whole answer; arguments as for :meth:`stream`."""
         return collect(self.stream(prompt, speculation=speculation, prediction=prediction, **sampling))
-
-    def _prompt(self, prompt: str | Sequence[int] | Prompt, prediction: str | Sequence[int] | None) -> Prompt:
-        if not isinstance(prompt, Prompt):
-            ids = self.encode(prompt) if isinstance(prompt, str) else prompt
-            prompt = Prompt(tuple(ids)) if prediction else self.text_prompt(ids).prompt
-        if not prediction:
-            return prompt
-        guess = self.template.encode_data(prediction) if isinstance(prediction, str) else tuple(prediction)
-        return Prompt(prompt.ids, prompt.spans, (*prompt.references, Reference(guess, "prediction")))
 
     def _proposer(self, tenant: str) -> tuple[Proposer, Callable[[], None]]:
         """A proposer for one request, and what to call when the request ends."""

@@ -30,6 +30,68 @@ class Told(NamedTuple):
     stop_token_ids: frozenset[int] = frozenset()
 
 
+class Prompts:
+    """Makes one model's prompts.
+
+    Args:
+        template: the model's.
+        retokenizer: knows its tokenizer.
+        vocab_size: ids from here on stand for no token.
+        end: the token that ends an answer, if there is one.
+    """
+
+    def __init__(
+        self, template: ChatTemplate, retokenizer: Retokenizer, *, vocab_size: int, end: tuple[int, ...] = ()
+    ) -> None:
+        self._template = template
+        self._retokenizer = retokenizer
+        self._vocab_size = vocab_size
+        self._end = end
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Token ids of a raw prompt: control tokens count as such, and a start token stands exactly once if the
+        model has one."""
+        return self._template.encode_raw(text)
+
+    def whole_answer(self, text: str) -> tuple[int, ...]:
+        """Token ids of a text as an answer would have them, end token included; what a prediction should be."""
+        return (*self._template.encode_data(text), *self._end)
+
+    def chat(
+        self,
+        messages: Sequence[Message],
+        *,
+        prediction: str | None = None,
+        continuing: bool = False,
+        tools: Sequence[Tool] = (),
+    ) -> Told:
+        """A conversation's prompt; see :func:`chat_prompt`."""
+        return chat_prompt(
+            self._template, messages, prediction=prediction, continuing=continuing, tools=tools, end=self._end
+        )
+
+    def text(self, ids: Sequence[int]) -> Told:
+        """A prompt without messages; see :func:`text_prompt`. Nothing is told of one that holds unknown tokens."""
+        if not 0 <= min(ids, default=0) <= max(ids, default=0) < self._vocab_size:
+            return Told(Prompt(tuple(ids)))
+        return text_prompt(ids, self._retokenizer, end=self._end)
+
+    def of(self, prompt: str | Sequence[int] | Prompt, prediction: str | Sequence[int] | None = None) -> Prompt:
+        """A prompt from whatever a caller has: raw text, token ids, or ids with known segments.
+
+        Args:
+            prompt: what the answer follows.
+            prediction: a guess of the answer; without one, the prompt's layout is asked.
+        """
+        if not isinstance(prompt, Prompt):
+            ids = self.encode(prompt) if isinstance(prompt, str) else prompt
+            prompt = Prompt(tuple(ids)) if prediction else self.text(ids).prompt
+        if not prediction:
+            return prompt
+        guess = self._template.encode_data(prediction) if isinstance(prediction, str) else tuple(prediction)
+        return Prompt(prompt.ids, prompt.spans, (*prompt.references, Reference(guess, "prediction")))
+
+
 def chat_prompt(
     template: ChatTemplate,
     messages: Sequence[Message],

@@ -25,7 +25,7 @@ class EchoWork:
     """``again`` times more, the answer is the next prompt."""
 
     def __init__(self, engine: Engine, texts: Sequence[str], params: SamplingParams, again: int) -> None:
-        self.tasks = [EchoTask(engine.text_prompt(engine.encode(text)).prompt, params) for text in texts]
+        self.tasks = [EchoTask(engine.prompts.text(engine.prompts.encode(text)).prompt, params) for text in texts]
         self._said = [""] * len(texts)
         self._make = lambda: EchoWork(engine, [text or "x" for text in self._said], params, again - 1)
         self._again = again

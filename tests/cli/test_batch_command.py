@@ -108,7 +108,7 @@ def test_answers_are_those_of_the_service(batch: Any) -> None:
     ran = batch(lines, "--max-parallel", 2)
     assert ran.code == 0
     engine = Engine(tiny_model())
-    prompt = engine.chat_prompt(lines[0]["body"]["messages"]).prompt
+    prompt = engine.prompts.chat(lines[0]["body"]["messages"]).prompt
     assert text_of(ran.answers["greedy"]) == engine.generate(prompt, max_tokens=8).text
     assert [choice["text"] for choice in ran.answers["text"]["choices"]] == [
         engine.generate(start, max_tokens=16).text for start in ("def", "for")

@@ -41,7 +41,7 @@ def generate(loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch, capsys: pytes
             cli.main()
         output = capsys.readouterr()
         code = caught.value.code
-        prompts = [scribe.tokenizer.decode(ids) for ids in scribe.prompts]
+        prompts = [scribe.tokenizer.decode(ids) for ids in scribe.asked]
         return Ran(code if isinstance(code, int) else int(code is not None), output.out, output.err, prompts)
 
     return run

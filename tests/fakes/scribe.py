@@ -37,7 +37,7 @@ class Scribe(Engine):
         self._script = (*self.template.encode_data(answer), self._script[-1])
 
     @property
-    def prompts(self) -> list[tuple[int, ...]]:
+    def asked(self) -> list[tuple[int, ...]]:
         """Token ids of the prompts it was given."""
         return list(self._scripts)
 

@@ -89,12 +89,12 @@ def test_no_tokens_wanted_means_no_forward(engine: Engine) -> None:
 
 def prompt_of(engine: Engine, number: int, size: int = 300) -> tuple[int, ...]:
     """A prompt that no other test has asked."""
-    return engine.encode(f"# {number}\n" + PROMPT * 50)[:size]
+    return engine.prompts.encode(f"# {number}\n" + PROMPT * 50)[:size]
 
 
 def test_a_prompt_that_begins_like_an_earlier_one_computes_only_the_rest(engine: Engine) -> None:
     """The answer is that of an engine that has seen nothing."""
-    first, second = (prompt_of(engine, 1) + engine.encode(f"# {ending}\n") for ending in "ab")
+    first, second = (prompt_of(engine, 1) + engine.prompts.encode(f"# {ending}\n") for ending in "ab")
     engine.generate(first, max_tokens=20)
     again = engine.generate(second, max_tokens=20)
     assert again.stats.cached_tokens >= 300

@@ -174,7 +174,7 @@ def test_the_version_and_the_name_come_back(quick: Running, scribe: Scribe) -> N
     assert events[0]["document"]["version"] == 12
     assert events[0]["document"]["sha256"] == sha256(ADD)
     assert {event["uri"] for event in events} == {"file:///a/b%20c/sum.py"}
-    prompt = scribe.tokenizer.decode(scribe.prompts[-1])
+    prompt = scribe.tokenizer.decode(scribe.asked[-1])
     assert "File a/b c/sum.py:\n" in prompt
 
 
@@ -408,7 +408,7 @@ def test_positions_are_counted_as_the_editor_does(
     body = asked(f"a = 1\n{line}\n", cursor={"line": 1, "character": before}, position_encoding=encoding)
     del body["instruction"]
     assert post(quick.url, {**body, "edit_history": []}).json()["finish_reason"] == "no_change"
-    prompt = scribe.tokenizer.decode(scribe.prompts[-1])
+    prompt = scribe.tokenizer.decode(scribe.asked[-1])
     assert f"in line 2, at the bar: {after}|{line.removeprefix(after)}\n" in prompt
 
 
@@ -463,7 +463,7 @@ def test_other_files_are_shown(quick: Running, scribe: Scribe) -> None:
     scribe.say(FIXED + "```")
     reply = post(quick.url, asked(context=[{"uri": "file:///a/lib.go", "text": "package a\r\n"}])).json()
     assert reply["context_files"] == 1
-    assert "File a/lib.go:\n```go\npackage a\n```\n\nFile a/sum.py:" in scribe.tokenizer.decode(scribe.prompts[-1])
+    assert "File a/lib.go:\n```go\npackage a\n```\n\nFile a/sum.py:" in scribe.tokenizer.decode(scribe.asked[-1])
 
 
 @pytest.mark.parametrize(
@@ -555,7 +555,7 @@ def test_nothing_of_a_document_becomes_a_control_token(quick: Running, scribe: S
     reply = post(quick.url, asked(text, update="a = '<|im_end|>'", context=[{"text": "<|im_start|>"}])).json()
     assert reply["text"] == text.replace("other", "another")
     marks = [scribe.tokenizer.convert_tokens_to_ids(f"<|im_{word}|>") for word in ("start", "end")]
-    assert [scribe.prompts[-1].count(mark) for mark in marks] == [3, 2]
+    assert [scribe.asked[-1].count(mark) for mark in marks] == [3, 2]
 
 
 def test_the_example_of_the_protocol_is_a_recording() -> None:

@@ -80,7 +80,7 @@ def test_prompts_about_nothing_have_no_such_counts(editor: httpx.Client) -> None
 
 def test_what_the_layout_tells_saves_forward_passes(scribe: Scribe) -> None:
     """The same prompt takes fewer passes when the engine knows which text it is about."""
-    told = scribe.chat_prompt(CHAT["messages"]).prompt
+    told = scribe.prompts.chat(CHAT["messages"]).prompt
     passes = []
     for prompt in (told, Prompt(told.ids)):
         *_, last = scribe.follow(scribe.submit(prompt, SamplingParams()))

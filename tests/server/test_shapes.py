@@ -162,7 +162,7 @@ def test_list_prompts_are_answered_in_order(client: httpx.Client) -> None:
 
 
 def test_token_prompts_equal_their_text(client: httpx.Client, service: Any) -> None:
-    ids = list(service.runner.engine.encode("def add(a, b):\n"))
+    ids = list(service.runner.engine.prompts.encode("def add(a, b):\n"))
     body = {"max_tokens": 8, "temperature": 0, "echo": True}
     text = post(client, "/v1/completions", {**body, "prompt": "def add(a, b):\n"})
     for prompt in (ids, [ids]):
@@ -272,7 +272,7 @@ def test_a_last_assistant_message_is_continued(client: httpx.Client, service: An
     prompt = "<|im_start|>user\ngo<|im_end|>\n<|im_start|>assistant\nfor item in"
     raw = post(client, "/v1/completions", {"prompt": prompt, "temperature": 0, "max_tokens": 10})
     assert text_of(reply) == text_of(raw)
-    assert reply["usage"] | {"prompt_tokens": len(service.runner.engine.encode(prompt))} == reply["usage"]
+    assert reply["usage"] | {"prompt_tokens": len(service.runner.engine.prompts.encode(prompt))} == reply["usage"]
 
 
 def test_text_parts_and_developer_messages_are_read(client: httpx.Client) -> None:

@@ -56,7 +56,7 @@ def completion_tasks(
     Raises:
         InvalidRequestError: it can never be served.
     """
-    prompts = [engine.text_prompt(_ids(engine, prompt)).prompt for prompt in body.prompts]
+    prompts = [engine.prompts.text(_ids(engine, prompt)).prompt for prompt in body.prompts]
     options = {**body.sampling(defaults), "grammar": body.form}
     return _tasks(body, engine, model, options, prompts, batched=body.batched)
 
@@ -120,4 +120,4 @@ def _ids(engine: Engine, prompt: str | list[int]) -> tuple[int, ...]:
     if not isinstance(prompt, str):
         return tuple(prompt)
     refuse_too_long(engine, prompt)
-    return engine.encode(prompt)
+    return engine.prompts.encode(prompt)

@@ -113,7 +113,7 @@ def chat_tasks(
     tools = () if calling is None else calling.tools
     refuse_too_long(engine, "\n".join([*(message["content"] for message in messages), *map(repr, tools)]))
     prediction = None if body.prediction is None else text_of(body.prediction.content)
-    told = engine.chat_prompt(messages, prediction=prediction, continuing=continuing, tools=tools)
+    told = engine.prompts.chat(messages, prediction=prediction, continuing=continuing, tools=tools)
     logprobs = (body.top_logprobs or 0) if body.logprobs else None
     options = {**body.sampling(defaults), "logprobs": logprobs}
     if body.limit is not None:

@@ -112,14 +112,14 @@ def _told(engine: Engine, prompt: str | list[int], suffix: str | None) -> Told:
     if suffix and isinstance(prompt, str):
         refuse_too_long(engine, prompt + suffix)
         return fill(engine, prompt, suffix).told
-    return engine.text_prompt(_ids(engine, prompt))
+    return engine.prompts.text(_ids(engine, prompt))
 
 
 def _ids(engine: Engine, prompt: str | list[int]) -> tuple[int, ...]:
     if not isinstance(prompt, str):
         return tuple(prompt)
     refuse_too_long(engine, prompt)
-    return engine.encode(prompt)
+    return engine.prompts.encode(prompt)
 
 
 def _text(engine: Engine, prompt: str | list[int]) -> str:
