@@ -1,4 +1,4 @@
-"""``lookup-spec edit``: a file rewritten after an instruction."""
+"""``lookup-spec edit``: files rewritten after an instruction."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import json
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from lookup_spec.cli import options
 from lookup_spec.cli.files import read_file, replace_file
 from lookup_spec.cli.report import print_diff, summary, watching
-from lookup_spec.errors import EditError
+from lookup_spec.errors import EditError, LookupSpecError
 
 if TYPE_CHECKING:
     from lookup_spec.pipeline.edit import EditDone
@@ -21,15 +21,25 @@ if TYPE_CHECKING:
     from lookup_spec.pipeline.engine import Engine
 
 
+class _Wanted(NamedTuple):
+    """What becomes of each edit."""
+
+    write: bool
+    diff: bool
+    json: bool
+
+
 def edit(
-    file: Annotated[Path, typer.Argument(help="The file to edit; UTF-8 text.", metavar="FILE")],
+    files: Annotated[
+        list[Path], typer.Argument(help="The files to edit, one after another; UTF-8 text.", metavar="FILE...")
+    ],
     instruction: Annotated[
         str, typer.Option("--instruction", "-i", help="What to change, in plain words.", metavar="TEXT")
     ],
     model: options.Model = None,
     write: Annotated[
         bool,
-        typer.Option("--write", "-w", help="Replace the file, all at once, and only if the whole edit arrived."),
+        typer.Option("--write", "-w", help="Replace each file, all at once, and only if its whole edit arrived."),
     ] = False,
     diff: Annotated[
         bool, typer.Option("--diff", help="Print the change as a unified diff; the default unless --write or --json.")
@@ -44,35 +54,61 @@ def edit(
     device: options.Device = "auto",
     calibration: options.Calibration = None,
 ) -> None:
-    """Rewrites a file after an instruction.
+    """Rewrites files after an instruction, each by itself.
 
-    Prints the change as a diff, or writes it with --write. The file keeps its mode, line endings, byte-order mark and
-    final newline, and stays as it was if anything goes wrong.
+    Prints the changes as a diff, or writes them with --write. A file keeps its mode, line endings, byte-order mark and
+    final newline, and stays as it was if anything goes wrong with it.
     """
     from lookup_spec.params import SamplingParams
     from lookup_spec.pipeline.edit_plan import EditRequest
     from lookup_spec.text.edit_task import Instruction
     from lookup_spec.text.lines import SourceText
 
-    try:
-        data = read_file(file)
-        request = EditRequest(
-            SourceText.from_bytes(data),
-            Instruction(instruction),
-            file.name,
-            SamplingParams(max_tokens=max_tokens, temperature=temperature, seed=seed),
-            speculation=not no_speculation,
+    params = SamplingParams(max_tokens=max_tokens, temperature=temperature, seed=seed)
+    wanted = _Wanted(write, diff or not (write or as_json), as_json)
+    contents = {file: read_file(file) for file in files}
+    requests = {}
+    for file, data in contents.items():
+        try:
+            source = SourceText.from_bytes(data)
+        except EditError as error:
+            raise EditError(f"{file}: {error}") from error
+        requests[file] = EditRequest(
+            source, Instruction(instruction), file.name, params, speculation=not no_speculation
         )
-        done = _run(options.engine(model, dtype, device, calibration, strict=strict), request)
-        typer.echo(summary(done.stats), err=True)
-        if done.complete and write:
-            _write(file, data, done.text.encode())
-        if done.complete and (diff or not (write or as_json)):
+    failed = 0
+    with closing(options.engine(model, dtype, device, calibration, strict=strict)) as engine:
+        for file, request in requests.items():
+            try:
+                _edit_one(engine, file, contents[file], request, wanted)
+            except KeyboardInterrupt:
+                raise EditError(f"Interrupted; {file} is unchanged.") from None
+            except LookupSpecError as error:
+                if len(requests) == 1:
+                    raise
+                typer.echo(f"{file}: {' '.join(str(error).split())}", err=True)
+                failed += 1
+    if failed:
+        left = "was left as it was" if failed == 1 else "were left as they were"
+        raise EditError(f"{failed} of {len(requests)} files {left}.")
+
+
+def _edit_one(engine: Engine, file: Path, data: bytes, request: EditRequest, wanted: _Wanted) -> None:
+    from lookup_spec.text.lines import SourceText
+
+    done = _run(engine, file, request)
+    typer.echo(f"{file}: {summary(done.stats)}", err=True)
+    after = done.text.encode()
+    if done.complete:
+        if after == data:
+            typer.echo(f"{file} needs no change.", err=True)
+        elif wanted.write:
+            replace_file(file, data, after)
+            typer.echo(f"Wrote {file}.", err=True)
+        if wanted.diff:
             print_diff(request.source.text, SourceText.from_text(done.text).text, str(file))
-        if as_json:
-            _print_json(done)
-    except KeyboardInterrupt:
-        raise EditError(f"Interrupted; {file} is unchanged.") from None
+    if wanted.json:
+        _print_json(file, done)
     if not done.complete:
         raise EditError(
             f"The answer was cut off after {done.stats.completion_tokens} tokens, so {file} is unchanged; "
@@ -80,10 +116,10 @@ def edit(
         )
 
 
-def _run(engine: Engine, request: EditRequest) -> EditDone:
+def _run(engine: Engine, file: Path, request: EditRequest) -> EditDone:
     from lookup_spec.pipeline.edit import EditDone, EditProgress, edit
 
-    with closing(engine), watching(request.path) as show:
+    with watching(str(file)) as show:
         for event in edit(engine, request):
             if isinstance(event, EditProgress):
                 show(event.line, event.lines, event.piece.stats)
@@ -92,19 +128,12 @@ def _run(engine: Engine, request: EditRequest) -> EditDone:
     raise EditError("The edit ended without a result.")
 
 
-def _write(file: Path, before: bytes, after: bytes) -> None:
-    if after == before:
-        typer.echo(f"{file} needs no change.", err=True)
-        return
-    replace_file(file, before, after)
-    typer.echo(f"Wrote {file}.", err=True)
-
-
-def _print_json(done: EditDone) -> None:
+def _print_json(file: Path, done: EditDone) -> None:
     sys.stdout.flush()
     typer.echo(
         json.dumps(
             {
+                "file": str(file),
                 "text": done.text,
                 "finish_reason": done.finish_reason,
                 "usage": options.usage(done.stats),

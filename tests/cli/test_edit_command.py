@@ -204,3 +204,35 @@ def test_an_edit_without_effect_prints_no_diff(edit: Any, file: Path) -> None:
     ran = edit(file, "-i", "nothing", answer=BEFORE + "```")
     assert ran.code == 0
     assert ran.out == ""
+    assert f"{file} needs no change." in ran.err
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> list[Path]:
+    paths = [tmp_path / name for name in ("one.py", "two.py", "three.py")]
+    for path in paths:
+        path.write_bytes(BEFORE.encode())
+    return paths
+
+
+def test_several_files_are_edited_one_after_another(edit: Any, three: list[Path]) -> None:
+    ran = edit(*three, "-i", "fix", "--write", "--json")
+    assert ran.code == 0
+    assert [path.read_bytes() for path in three] == [AFTER.encode()] * 3
+    results = [json.loads(line) for line in ran.out.splitlines()]
+    assert [(each["file"], each["text"]) for each in results] == [(str(path), AFTER) for path in three]
+
+
+def test_a_file_that_cannot_be_edited_does_not_keep_the_others_from_it(edit: Any, three: list[Path]) -> None:
+    long = "".join(f"value_{n} = {n}\n" for n in range(400)).encode()
+    three[1].write_bytes(long)
+    ran = edit(*three, "-i", "fix", "--write")
+    assert ran.code == 1
+    assert [path.read_bytes() for path in three] == [AFTER.encode(), long, AFTER.encode()]
+    assert f"{three[1]}: " in ran.err
+    assert ran.err.splitlines()[-1] == "lookup-spec: 1 of 3 files was left as it was."
+
+
+def test_a_file_that_cannot_be_read_is_refused_before_any_is_edited(edit: Any, three: list[Path]) -> None:
+    three[2].write_bytes(b"a\0b")
+    _expect_refusal(edit(*three, "-i", "fix", "--write"), three[0], BEFORE.encode(), "three.py", "binary")
