@@ -143,7 +143,8 @@ def serve(
         _option(_LIMITS, "Most tokens of a prompt and its answer together.  [default: as many as the model holds]"),
     ] = None,
     body_seconds: Annotated[
-        float | None, _option(_LIMITS, "Longest time a request's body may take to arrive.  [default: 30]")
+        float | None,
+        _option(_LIMITS, "Longest time a request's head may take to arrive, and then its body.  [default: 30]"),
     ] = None,
     request_seconds: Annotated[
         float | None,

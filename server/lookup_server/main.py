@@ -12,6 +12,7 @@ from types import FrameType
 import uvicorn
 
 from lookup_server.app import create_app
+from lookup_server.connection import within
 from lookup_server.routes.state import State
 from lookup_server.settings import Settings
 from lookup_spec.errors import LookupSpecError
@@ -33,6 +34,7 @@ def bind(host: str, port: int) -> socket.socket:
         raise LookupSpecError(f"{host} is not an address of this machine ({error.strerror}).") from error
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        _ask_after_silent_clients(sock)
         sock.bind(address)
     except OSError as error:
         sock.close()
@@ -40,6 +42,14 @@ def bind(host: str, port: int) -> socket.socket:
             f"Cannot listen on {host} port {port} ({error.strerror}); choose another with --port."
         ) from error
     return sock
+
+
+def _ask_after_silent_clients(sock: socket.socket) -> None:
+    """Connections, which take this over, end when a client's machine has been gone for about two minutes."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 120_000)):
+        if hasattr(socket, name):  # not every system has all of them
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def url_of(sock: socket.socket) -> str:
@@ -89,6 +99,8 @@ def make_server(engine: Engine, settings: Settings, ready: Callable[[], None] = 
         app,
         log_config=None,  # what it says goes where everything goes
         log_level="warning",
+        http=within(settings.body_seconds),
+        ws="none",
         server_header=False,
         timeout_graceful_shutdown=int(settings.grace_seconds + _LAST_WORDS),
     )

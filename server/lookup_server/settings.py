@@ -77,7 +77,7 @@ class Settings(_Values):
         max_waiting: answers that may wait for their turn; beyond that a request gets 429.
         max_body_mb: largest request body, in megabytes.
         max_context_tokens: most tokens of a prompt and its answer together; None for as many as the model holds.
-        body_seconds: longest time a body may take to arrive.
+        body_seconds: longest time that the head of a request may take to arrive, and then its body.
         request_seconds: longest time from a request's arrival to the end of its answer; None for no limit.
         send_seconds: a client that takes nothing for so long counts as gone.
         document_mb: memory for the texts of each key's edits, so that the next edit need not send them again.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import socket
 import threading
 import time
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import unquote
 
 import httpx
 import pytest
@@ -20,14 +22,18 @@ from tests.server.tiny_service import Running, SlowEngine, running, until
 
 LONG = {"prompt": "def add(a, b):\n", "max_tokens": 1900, "ignore_eos": True, "speculation": False}
 EVENT = b"data: "
+_METHODS = ("GET", "POST", "HEAD", "OPTIONS", "DELETE")
 
 
 def send(service: Running, body: dict[str, Any], path: str = "/v1/completions") -> socket.socket:
-    host, port = service.url.removeprefix("http://").split(":")
-    sock = socket.create_connection((host, int(port)), timeout=10)
-    data = json.dumps(body).encode()
-    sock.sendall(f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(data)}\r\n\r\n".encode() + data)
+    sock = socket.create_connection(_address(service), timeout=10)
+    sock.sendall(head_and_body(body, path))
     return sock
+
+
+def head_and_body(body: dict[str, Any], path: str = "/v1/completions") -> bytes:
+    data = json.dumps(body).encode()
+    return f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(data)}\r\n\r\n".encode() + data
 
 
 def read_events(sock: socket.socket, count: int) -> bytes:
@@ -135,11 +141,12 @@ def test_a_silent_stream_sends_comments(loaded: LoadedModel) -> None:
 
 
 def test_a_slow_body_is_cut_off(loaded: LoadedModel) -> None:
-    with running(SlowEngine(loaded), Settings(body_seconds=0.3)) as service:
-        host, port = service.url.removeprefix("http://").split(":")
-        with socket.create_connection((host, int(port)), timeout=5) as sock:
-            sock.sendall(b'POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{"a')
-            assert sock.recv(4096).startswith(b"HTTP/1.1 408")
+    with (
+        running(SlowEngine(loaded), Settings(body_seconds=0.3)) as service,
+        socket.create_connection(_address(service), timeout=5) as sock,
+    ):
+        sock.sendall(b'POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{"a')
+        assert sock.recv(4096).startswith(b"HTTP/1.1 408")
 
 
 @pytest.fixture(scope="module")
@@ -151,28 +158,37 @@ def locked(loaded: LoadedModel) -> Iterator[Running]:
 
 @pytest.mark.parametrize("authorization", [None, "Bearer", "Bearer wrong", "Basic K1", "K1", "Bearer K1K2"])
 def test_every_route_but_the_public_ones_needs_a_key(locked: Running, authorization: str | None) -> None:
+    """However its path is written, and before any of the body is there."""
     headers = {"authorization": authorization} if authorization else {}
-    app = locked.server.config.app
-    paths = {path.replace("{name:path}", "x") for path in _paths(app)}
-    assert {"/v1/completions", "/completions", "/v1/models/x", "/openapi.json"} <= paths
-    variants = {f"{path}/" for path in paths} | {"/V1/models", "/v1/%6dodels", "/nope"}
+    paths = set(_paths(locked.server.config.app))
+    assert {"/v1/completions", "/completions", "/infill", "/v1/models/x", "/v1/edits", "/metrics"} <= paths
+    variants = {f"{path}/" for path in paths} | {f"/{path}" for path in paths} | {path.upper() for path in paths}
+    encoded = {f"/%{ord(path[1]):02x}{path[2:]}" for path in paths if len(path) > 1}
     with httpx.Client(base_url=locked.url, headers=headers, trust_env=False) as client:
-        for path in sorted(paths | variants):
-            for method in ("GET", "POST", "HEAD", "OPTIONS", "DELETE"):
-                response = client.request(method, path, params={"api_key": "K1"})
-                if path.rstrip("/") in ("", "/health", "/v1/health"):
-                    assert response.status_code in (200, 405), path
-                else:
-                    assert response.status_code == 401, (method, path)
+        for path in sorted(paths | variants | encoded | {"/nope"}):
+            public = re.fullmatch("/*|/health/?|/v1/health/?|/playground/.*", unquote(path)) is not None
+            for method in _METHODS if authorization is None else ("POST",):
+                request = client.build_request(method, "/", params={"api_key": "K1"}, content=b"{")
+                request.url = request.url.copy_with(raw_path=f"{path}?api_key=K1".encode())
+                status = client.send(request).status_code
+                assert (status in (200, 404, 405)) if public else status == 401, (method, path, status)
         assert client.get("/v1/models").json()["error"]["code"] == "invalid_api_key"
+    with socket.create_connection(_address(locked), timeout=5) as sock:
+        sock.sendall(b"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n")
+        assert sock.recv(4096).startswith(b"HTTP/1.1 401")
 
 
 def _paths(app: Any) -> Iterator[str]:
-    yield from app.openapi()["paths"]
-    for prefix in ("", "/v1"):
-        for path in ("/completions", "/chat/completions", "/models", "/models/x", "/health"):
-            yield prefix + path
-    yield from ("/", "/openapi.json")
+    """All routes' paths with something in place of their parameters; most are there without their version, too."""
+    for path in app.openapi()["paths"]:
+        concrete = re.sub(r"\{[^}]*\}", "x", path)
+        yield from (concrete, concrete.removeprefix("/v1"))
+    yield from ("/", "/openapi.json", "/v1/health", "/playground/x")
+
+
+def _address(service: Running) -> tuple[str, int]:
+    host, port = service.url.removeprefix("http://").split(":")
+    return host, int(port)
 
 
 @pytest.mark.parametrize("key", ["K1", "K2"])
