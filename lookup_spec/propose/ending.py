@@ -8,14 +8,14 @@ from lookup_spec.propose.retokenizer import Retokenizer
 
 
 class Ending(IntEnum):
-    """What a token's text ends with."""
+    """What a token's text ends with, spaces and tabs at its end left out."""
 
     WORD = 0
     """A letter, a digit or an underscore; also what is not known."""
     LINE = 1
-    """A line break, with or without white space behind it."""
+    """A line break."""
     SPACE = 2
-    """Nothing but white space, without a line break."""
+    """Nothing else stands in it."""
     MARK = 3
     """Any other character."""
 

@@ -123,6 +123,18 @@ def test_hard_texts_are_what_they_are_called(tokenizer: Tokenizer) -> None:
         assert task.answer[:100] == ids[name][half : half + 100]
 
 
+@pytest.mark.parametrize("size", [8_000, pytest.param(64_000, marks=pytest.mark.slow)])
+def test_hard_texts_finish(size: int, tokenizer: Tokenizer) -> None:
+    """Thousands of equal tokens, newlines, base64, code on one line and the like are answered to their ends, in few
+    passes."""
+    retokenizer = TokenizerRetokenizer(tokenizer)
+    for name, task in pathological(EDITS * 20, size, tokenizer):
+        assert len(task.prompt.ids) == size + 1, name
+        count = replay(LookupProposer(retokenizer=retokenizer), task.prompt, task.answer, 64, task.written)
+        assert count.tokens == len(task.answer)
+        assert count.steps < count.tokens / 8, name
+
+
 def test_a_copy_is_long_once_it_went_well_for_long() -> None:
     """Steps count as in a copy from the 32nd token on that followed the drafts, and no longer after a departure."""
     base = tuple(range(100, 400))

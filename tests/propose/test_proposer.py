@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from lookup_spec.propose.hazard import Hazards
 from lookup_spec.propose.prompt import Prompt, Reference, Span
 from lookup_spec.propose.proposer import LookupProposer
+from lookup_spec.propose.retokenizer import Retokenizer
 from lookup_spec.propose.store import SegmentStore
 from lookup_spec.propose.tree import DraftTree
 from lookup_spec.propose.walk import walk
@@ -212,7 +213,8 @@ def test_an_answer_that_talks_first_is_followed_as_soon_as_it_opens_the_text() -
 
 
 def test_tenants_see_nothing_of_each_other() -> None:
-    """Trees for one tenant are those of a server that never saw another tenant's text, step for step."""
+    """One tenant's text leaks to no other through a shared store: trees are, step for step, those of a server that
+    never saw it, while the tenant's own requests find everything there."""
     secret, start = words(5, 60), words(5, 10)
     first = Prompt((*words(6, 20), *secret))
     second = Prompt((*words(6, 20), *start))
@@ -264,9 +266,9 @@ def test_pathological_texts_finish(ids: list[int]) -> None:
     assert steps(LookupProposer(), Prompt((*ids, 3), (Span(0, len(ids), "base"),)), answer, 64) <= len(answer)
 
 
-def lines(prompt: Prompt, answer: Sequence[int]) -> int:
+def lines(prompt: Prompt, answer: Sequence[int], retokenizer: Retokenizer | None = None) -> int:
     """Executed lines of code while an answer is proposed for, token by token."""
-    proposer = LookupProposer()
+    proposer = LookupProposer(retokenizer=retokenizer)
     proposer.begin(prompt)
     executed = 0
 
@@ -317,9 +319,39 @@ def in_pieces(ids: list[int]) -> Prompt:
 def test_work_per_step_does_not_grow_with_the_context(
     text: Callable[[int], list[int]], layout: Callable[[list[int]], Prompt]
 ) -> None:
-    """A step in 60,000 tokens of any text does hardly more than in 6,000, whether it copies or not."""
+    """Looking up does not grow with the context: a step in 60,000 tokens of any text does hardly more than in 6,000,
+    whether it copies or not."""
     answer = [*words(12, 20, 200), 7, 8, 7, 7, 7, *text(60)[20:40]]
     assert lines(layout(text(60_000)), answer) <= 1.5 * lines(layout(text(6_000)), answer)
+
+
+class Spelled:
+    """Tokens 7 and 8 are a line end and a bracket, all others names."""
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        return [{7: "\n", 8: "("}.get(token, f" n{token}") for token in ids]
+
+    def encode(self, text: str) -> list[int]:
+        found = re.findall(r" n(\d+)|(\n)|(.)", text)
+        return [int(name) if name else 7 if line else 8 for name, line, _ in found]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        lambda count: words(11, count, 200),
+        lambda count: words(11, count, 10**6),
+        lambda count: [7] * count,
+        lambda count: [7, 8] * (count // 2),
+        lambda count: [token for number in range(count // 5) for token in (number, 8, 9, 10 + number, 7)],
+    ],
+    ids=["words", "noise", "newlines", "period of two", "lines"],
+)
+def test_work_per_step_does_not_grow_with_a_base_whose_text_is_known(text: Callable[[int], list[int]]) -> None:
+    """Line ends, shapes of words and changes are looked for around the cursor only: in a base of 60,000 tokens a step
+    behind a difference does hardly more than in one of 6,000."""
+    answer = [*text(60)[:20], *words(12, 10, 200), 7, 8, 7, 7, 7, *text(60)[20:40]]
+    assert lines(base_only(text(60_000)), answer, Spelled()) <= 1.5 * lines(base_only(text(6_000)), answer, Spelled())
 
 
 def test_counts_may_be_shared() -> None:

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -38,7 +41,8 @@ def test_tenants_share_nothing() -> None:
 
 
 def test_memory_stays_below_the_limit_and_the_latest_stay() -> None:
-    """After hundreds of different texts the limit holds, the latest are kept, the oldest were dropped."""
+    """A shared store does not grow past its limit: after hundreds of different texts the latest are kept, the oldest
+    were dropped."""
     store = SegmentStore(max_bytes=20 * alone("a", text(0)))
     segments = [store.get("a", text(seed)) for seed in range(300)]
     assert store.nbytes <= store.max_bytes
@@ -155,3 +159,42 @@ def test_ids_out_of_range_are_refused(ids: list[int]) -> None:
         with pytest.raises(ValueError, match="token id"):
             store.get("a", ids)
         assert len(store) == 0
+
+
+RESIDENT = """
+import gc, random, sys
+from lookup_spec.propose.prompt import Prompt
+from lookup_spec.propose.proposer import LookupProposer
+from lookup_spec.propose.store import SegmentStore
+
+def resident():
+    gc.collect()
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+
+requests, limit = map(int, sys.argv[1:])
+start, some, chooser, store = resident(), 0, random.Random(0), SegmentStore(limit)
+for number in range(requests):
+    ids = tuple(chooser.choices(range(50_000), k=2000))
+    proposer = LookupProposer(store)
+    proposer.begin(Prompt(ids))
+    proposer.observe(ids[1000:1010])
+    assert ids[1010:1020] == proposer.propose(16).tokens[1:11]
+    if number + 1 == requests // 5:
+        some = resident()
+print(resident() / some, (resident() - start) / 2**20, len(store))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="tells its memory in another way")
+@pytest.mark.parametrize(("requests", "limit"), [(5000, 32 << 20), (1000, 1000), (1000, 0)])
+def test_thousands_of_requests_do_not_fill_the_memory(requests: int, limit: int) -> None:
+    """After 5,000 requests of 2,000 new tokens the process holds at most a tenth more than after 1,000, and at most the
+    limit and 64 MB more than it began with; it works as well with a limit below one request, or of nothing."""
+    arguments = [sys.executable, "-c", RESIDENT, str(requests), str(limit)]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    growth, more, kept = map(float, done.stdout.split())
+    assert growth <= 1.1
+    assert more <= limit / 2**20 + 64
+    assert (kept > 0) == (limit > 1000)

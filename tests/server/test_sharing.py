@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any
 
 import httpx
 import pytest
@@ -47,6 +48,26 @@ def test_a_document_is_computed_once_for_each_key(guarded: str, path: str) -> No
     assert first["cached"] < 10
     assert second["cached"] > second["prompt"] * 0.9
     assert ask(guarded, "two", path, "add types")["cached"] == first["cached"]
+
+
+def test_what_another_key_sent_shows_in_nothing(loaded: LoadedModel) -> None:
+    """A secret that one key sent again and again leaves no trace in what another is told, whose prompt begins like it:
+    text and usage are those of a service that never saw it, and the first key finds its own text again."""
+    secret = "# config\nDB_PASSWORD = 'zebra-quartz-41'\nSummarize this file."
+
+    def asked(url: str, key: str, prompt: str) -> list[Any]:
+        headers = {"authorization": f"Bearer {key}"}
+        body = {"prompt": prompt, "max_tokens": 12, "temperature": 0, "ignore_eos": True}
+        reply = httpx.post(url + "/v1/completions", json=body, headers=headers, timeout=20, trust_env=False).json()
+        return [reply["choices"][0]["text"], reply["usage"]]
+
+    begun = secret[: secret.index("zebra")]
+    settings = Settings(api_keys=("one", "two"))
+    with running(Engine(loaded), settings) as used, running(Engine(loaded), settings) as fresh:
+        first, again = [asked(used.url, "one", secret) for _ in range(8)][:2]
+        assert again[1]["prompt_tokens_details"]["cached_tokens"] > first[1]["prompt_tokens_details"]["cached_tokens"]
+        for prompt in (begun, begun + "zebra", secret):
+            assert asked(used.url, "two", prompt) == asked(fresh.url, "two", prompt)
 
 
 def test_a_flexible_request_lets_others_go_first(loaded: LoadedModel) -> None:
