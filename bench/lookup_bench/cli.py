@@ -127,9 +127,12 @@ def e2e(
         Path | None, typer.Option(help="JSON Lines of tasks: name, instruction, and file, module or text.")
     ] = None,
     compare: Annotated[
-        str, typer.Option(help="Others to run: transformers, prompt-lookup-10, prompt-lookup-20, …")
+        str,
+        typer.Option(help="Others to run: transformers, prompt-lookup-10, vllm, vllm-ngram-20, vllm-suffix-32, …"),
     ] = "transformers,prompt-lookup-10",
+    vllm: Annotated[Path | None, typer.Option(help="A virtual environment that has vLLM, to compare with it.")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Counted runs of each task; figures are medians.")] = 3,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Most tokens of an answer.")] = 2048,
     dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
     json_path: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
 ) -> None:
@@ -139,10 +142,12 @@ def e2e(
     from lookup_bench.tasks import default_tasks, read_tasks
 
     work = default_tasks() if tasks is None else read_tasks(tasks)
-    engine, decoders = systems(model, dtype, compare)
+    engine, decoders = systems(model, dtype, compare, vllm)
     with Progress(console=Console(file=sys.stderr), transient=True) as progress:
-        bar = progress.add_task("", total=len(work) * (rounds + 1))
-        rows = run(decoders, work, engine, rounds, lambda text: progress.update(bar, description=text, advance=1))
+        bar = progress.add_task("", total=len(work) * rounds + len(decoders))
+        rows = run(
+            decoders, work, engine, rounds, max_tokens, lambda text: progress.update(bar, description=text, advance=1)
+        )
     if json_path is not None:
         _write(json_path, rows)
     Console().print(_e2e_table(rows))

@@ -5,36 +5,24 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 from typing import Any, Protocol
 
 import torch
 from transformers import PreTrainedModel, StoppingCriteria, StoppingCriteriaList
 
+from lookup_bench.foreign import Answer, Vllm, speculative
 from lookup_bench.tasks import Task, TaskError
-from lookup_spec.model.load import load_model
+from lookup_spec.model.load import load_model, model_directory
 from lookup_spec.pipeline.engine import Engine
 from lookup_spec.propose.prompt import Prompt, Reference, Span
 from lookup_spec.text.edit_prompt import edit_prompt
 from lookup_spec.text.edit_task import File, Instruction
 from lookup_spec.text.lines import SourceText
 
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What one run of one task gave.
-
-    Attributes:
-        token_ids: the answer, without an end token.
-        decode_seconds: from the first forward that chose tokens to the last.
-        decode_tokens: tokens chosen in that time.
-        forward_passes: forwards that chose tokens.
-    """
-
-    token_ids: tuple[int, ...]
-    decode_seconds: float
-    decode_tokens: int
-    forward_passes: int
+_WARM_UP = 32  # tokens
+_CONTEXT = 4096  # tokens of prompt and answer that others make room for
 
 
 class System(Protocol):
@@ -113,25 +101,38 @@ class Transformers:
         return Answer(tuple(tokens[:end]), last - first, stop - start, len(clock.steps))
 
 
-def systems(model: str, dtype: str, compare: str) -> tuple[Engine, list[System]]:
+def systems(model: str, dtype: str, compare: str, vllm: Path | None = None) -> tuple[Engine, list[System]]:
     """Our plain decoding, ours with speculation, and the others by name.
 
     Args:
         model: any that can be loaded.
         dtype: of the weights.
-        compare: names joined by commas: ``transformers``, ``prompt-lookup-N``; may be empty.
+        compare: names joined by commas: ``transformers``, ``prompt-lookup-N``, ``vllm``, ``vllm-ngram-N``,
+            ``vllm-suffix-N``; may be empty.
+        vllm: an environment that has vLLM.
 
     Raises:
-        TaskError: a name is unknown.
+        TaskError: a name is unknown, or vLLM is not to be had.
     """
     names = [name.strip() for name in compare.split(",") if name.strip()]
-    lookups = {name: _lookup(name) for name in names}
-    engine = Engine(load_model(model, dtype=dtype), prefix_cache_bytes=0)  # each round computes its prompt
+    foreign = [name for name in names if name.startswith("vllm")]
+    lookups = {name: _lookup(name) for name in names if name not in foreign}
+    for name in foreign:
+        speculative(name)
+    if foreign and vllm is None:
+        raise TaskError(f"{foreign[0]} needs an environment of its own; name it with --vllm.")
+    loaded = load_model(model, dtype=dtype)
+    kind = str(loaded.dtype).removeprefix("torch.")
+    engine = Engine(loaded, prefix_cache_bytes=0)  # each round computes its prompt
     found: list[System] = [Ours(engine, False, "lookup-spec, plain"), Ours(engine, True, "lookup-spec")]
-    if names:
+    if lookups:
         # A second copy of the weights: our engine changes the first one's attention and linear layers.
-        loaded = load_model(model, dtype=dtype)
-        found += [Transformers(loaded.model, loaded.eos_ids, tokens, name) for name, tokens in lookups.items()]
+        stock = load_model(model, dtype=dtype)
+        found += [Transformers(stock.model, stock.eos_ids, tokens, name) for name, tokens in lookups.items()]
+    for name in foreign:
+        assert vllm is not None
+        directory = model_directory(model, dtype=dtype)
+        found.append(Vllm(vllm / "bin" / "python", name, directory, kind, loaded.eos_ids, _CONTEXT))
     return engine, found
 
 
@@ -140,7 +141,9 @@ def _lookup(name: str) -> int | None:
         return None
     start, _, tokens = name.rpartition("-")
     if start != "prompt-lookup" or not tokens.isdigit() or int(tokens) < 1:
-        raise TaskError(f"{name!r} cannot be compared; give transformers or prompt-lookup-N.")
+        raise TaskError(
+            f"{name!r} cannot be compared; give transformers, prompt-lookup-N, vllm, vllm-ngram-N or vllm-suffix-N."
+        )
     return int(tokens)
 
 
@@ -174,6 +177,7 @@ def compare(
     tasks: Sequence[Task],
     engine: Engine,
     rounds: int,
+    most: int,
     told: Callable[[str], None],
 ) -> list[Row]:
     """Runs every task through every system, one after the other in each round.
@@ -182,19 +186,21 @@ def compare(
         systems: the first is what the others are compared with.
         tasks: what to do.
         engine: makes the prompts.
-        rounds: how often; one more, not counted, warms up.
+        rounds: how often; before them each system warms up on the beginning of the first task's answer.
+        most: most tokens of an answer.
         told: hears which task runs.
     """
     rows: list[Row] = []
+    for system in systems:
+        told(f"{system.name} warms up")
+        system.run(prompt_of(engine, tasks[0]), _WARM_UP)
     for task in tasks:
         prompt = prompt_of(engine, task)
         runs: dict[str, list[Answer]] = {system.name: [] for system in systems}
-        for number in range(rounds + 1):
-            told(f"{task.name}, round {number} of {rounds}")
+        for number in range(rounds):
+            told(f"{task.name}, round {number + 1} of {rounds}")
             for system in systems:
-                answer = system.run(prompt, task.max_tokens if number else min(task.max_tokens, 32))
-                if number:
-                    runs[system.name].append(answer)
+                runs[system.name].append(system.run(prompt, min(task.max_tokens, most)))
         rows += _rows(task, runs)
     return rows
 

@@ -6,6 +6,7 @@ import importlib.util
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from pydoc_data.topics import topics
 
 from lookup_spec.errors import LookupSpecError
 
@@ -34,29 +35,42 @@ class Task:
 
 
 # Modules of the standard library with 60 to 120 lines: anyone can rebuild these tasks.
-_DEFAULT = (
+_EDITS = (
     ("rename, list", "keyword", "Rename the list kwlist to keyword_list."),
     ("rename, function", "nturl2path", "Rename the function url2pathname to url_to_path."),
     ("rename, parameter", "bisect", "Rename the parameter x to item in the function insort_right."),
     ("type hints", "bisect", "Add type hints to all functions."),
 )
+_BUG = ("hi = mid\n", "hi = mid - 1\n")
+_BUG_REPORT = "Fix a bug in bisect_right: hi must become mid, not mid - 1."
+_LONG = 8000  # characters, about 2,000 tokens
+_SUMMARIZED = "Summarize what this text says about classes and functions, in one paragraph."
 
 
 def default_tasks() -> list[Task]:
-    """The tasks on the standard library, and one question without a file."""
-    tasks = [Task(name, _source(module), instruction, f"{module}.py") for name, module, instruction in _DEFAULT]
-    question = "Write a Python class for a priority queue with push, pop and peek, with docstrings and a short example."
-    return [*tasks, Task("free text", "", question, max_tokens=300)]
+    """Edits of the standard library, a summary of a part of Python's manual, and one question."""
+    edits = [Task(name, _source(module), instruction, f"{module}.py") for name, module, instruction in _EDITS]
+    broken = Task("bug fix", _source("bisect").replace(*_BUG, 1), _BUG_REPORT, "bisect.py")
+    # The beginning, up to the end of a function.
+    bare = _source("colorsys").split("\ndef rgb_to_hsv")[0].rstrip() + "\n"
+    described = Task("docstrings", bare, "Add a docstring to each function.", "colorsys.py")
+    summary = Task("summary", "", f"{_SUMMARIZED}\n\n{topics['compound'][-_LONG:]}", max_tokens=300)
+    return [*edits, broken, described, summary, _free()]
 
 
 def short_tasks(lines: int = 24) -> list[Task]:
-    """The same instructions on the first lines of those files, and two questions, for many requests at a time."""
+    """Edits of the first lines of those files, and two questions, for many requests at a time."""
     edits = [
         Task(name, "".join(_source(module).splitlines(keepends=True)[:lines]), instruction, f"{module}.py")
-        for name, module, instruction in _DEFAULT
+        for name, module, instruction in _EDITS
     ]
     question = "Explain in a few sentences what a hash table is and when it is slow."
-    return [*edits, *default_tasks()[-1:], Task("explanation", "", question, max_tokens=300)]
+    return [*edits, _free(), Task("explanation", "", question, max_tokens=300)]
+
+
+def _free() -> Task:
+    question = "Write a Python class for a priority queue with push, pop and peek, with docstrings and a short example."
+    return Task("free text", "", question, max_tokens=300)
 
 
 def read_tasks(path: Path) -> list[Task]:

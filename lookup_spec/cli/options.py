@@ -42,7 +42,8 @@ Calibration = Annotated[
         "--calibration",
         envvar="LOOKUP_SPEC_CALIBRATION",
         metavar="DIR",
-        help="Where to keep, from run to run, how often guesses came true (counts only, no text); 'off' keeps nothing."
+        help="Where to keep, from run to run, how often guesses came true and how long passes took (no text); 'off' "
+        "keeps nothing."
         "  [default: in the user's cache directory]",
         show_default=False,
     ),
@@ -72,8 +73,15 @@ def engine(model: str | None, dtype: str, device: str, calibration: str | None, 
 
     loaded = load_model(model, dtype=dtype, device=device, progress=progress)
     typer.echo(f"{loaded.name} in {str(loaded.dtype).removeprefix('torch.')} on {loaded.device}", err=True)
-    # There will be no second request that could begin alike.
-    return Engine(loaded, prefix_cache_bytes=0, calibration=calibration_directory(calibration), strict=strict)
+    directory = calibration_directory(calibration)
+    # There will be no second request that could begin alike, and measuring costs takes longer than many an answer.
+    return Engine(
+        loaded,
+        prefix_cache_bytes=0,
+        calibration=directory,
+        costs=None if directory is None else directory / "costs",
+        strict=strict,
+    )
 
 
 def calibration_directory(value: str | None) -> Path | None:

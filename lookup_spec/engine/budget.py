@@ -23,8 +23,7 @@ from lookup_spec.model.forward import Rows
 
 _WIDTHS = (1, 4, 16, 64)
 _WIDE = (256, 1024)  # measured only where it is quick
-_SECONDS = 1.0  # for all of these together
-_REPEATS = 2
+_SECONDS = 1.0  # for all of these together; what does not fit in is not measured, or not again
 _CONTEXT = 1024  # tokens, for what looking back costs
 _LOOKING = 16  # rows that look back then
 _LEARNING = 0.1  # how far one step moves the curve towards what it took
@@ -83,9 +82,10 @@ class CostCurve:
 
     @classmethod
     def measure(cls, model: Target, context_length: int) -> CostCurve:
-        """Times a few passes, the best of two at each width, and some with a context of repeated tokens.
+        """Times a few passes: each width once, again those for which there is time, and some with a context of
+        repeated tokens.
 
-        In turn, so that a disturbance does not hit one width alone.
+        Whatever disturbs a pass makes it longer, so none is believed to take longer than a wider one.
 
         Args:
             model: whose passes.
@@ -94,25 +94,32 @@ class CostCurve:
         seconds: dict[int, float] = {}
         started = time.perf_counter()
         depth = min(BLOCK, context_length)
-        for width in _WIDTHS * _REPEATS:
-            seconds[width] = min(_time(model, model.new_cache(width), width, depth), seconds.get(width, math.inf))
-        for width in _WIDE:
-            expected = max(seconds.values()) * width / max(seconds)
+        block = model.new_cache(BLOCK)
+        for width in _WIDTHS:
+            seconds[width] = _time(model, block, width, depth)
+        block.commit(range(depth))
+        for width in (*_WIDTHS, *_WIDE):
+            expected = seconds.get(width) or max(seconds.values()) * width / max(seconds)
             if time.perf_counter() - started + expected > _SECONDS:
                 break
-            seconds[width] = _time(model, model.new_cache(width), width, depth)
+            again = _time(model, model.new_cache(width), width, depth)
+            seconds[width] = min(again, seconds.get(width, math.inf))
+        for wide, narrow in pairwise(sorted(seconds, reverse=True)):
+            seconds[narrow] = min(seconds[narrow], seconds[wide])
         blocks = min(_CONTEXT, context_length - 1) // BLOCK
         if not blocks:
             return cls(seconds)
-        block = model.new_cache(BLOCK)
-        model.forward([Rows(block, [0] * BLOCK, range(-1, BLOCK - 1), BLOCK)])
-        block.commit(range(BLOCK))
         cache = model.new_cache(blocks * BLOCK + _LOOKING)
         for _ in range(blocks):
             cache.append(block.rows(0, BLOCK))
         depth = min(_LOOKING, context_length - cache.length)
-        longer = min(_time(model, cache, _LOOKING, depth) for _ in range(_REPEATS)) - seconds[_LOOKING]
+        longer = min(_time(model, cache, _LOOKING, depth) for _ in range(2)) - seconds[_LOOKING]
         return cls(seconds, max(longer, 0.0) / (_LOOKING * cache.length))
+
+    @property
+    def known(self) -> tuple[dict[int, float], float]:
+        """What it consists of: seconds by width, and seconds per row and token of its context."""
+        return dict(zip(self._widths, self._seconds, strict=True)), self._per_pair
 
     def seconds(self, rows: int, pairs: int = 0) -> float:
         """Expected time of a pass.
@@ -200,11 +207,10 @@ def _ordered(curve: CostCurve, n: int, wish: Wish, drafts: Sequence[float]) -> I
 
 
 def _time(model: Target, cache: KVCache, width: int, depth: int) -> float:
-    """What a pass takes over chains of so many rows that follow the cache; the last one may be shorter."""
+    """What a pass takes over chains of so many rows that follow the cache; the last one may be shorter. None of the
+    rows is committed."""
     rows = Rows(cache, [0] * width, [row - 1 if row % depth else -1 for row in range(width)], 0)
     started = time.perf_counter()
     [logits] = model.forward([rows])
     logits.max().item()  # waits for the device
-    seconds = time.perf_counter() - started
-    rows.cache.commit(())
-    return seconds
+    return time.perf_counter() - started

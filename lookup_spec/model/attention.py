@@ -22,6 +22,7 @@ from lookup_spec.model.cache import KVCache, in_blocks
 from lookup_spec.model.steady import Chain, chains, steady_attention
 
 NAME = "lookup_spec"
+_FEW = 32  # rows of one session
 
 # Arguments that models pass along to every attention function and that change nothing in it.
 _INFORMATION = frozenset(
@@ -70,7 +71,7 @@ class Slice:
     start: int
     parents: Sequence[int]
     depths: Sequence[int]
-    _masks: dict[int | None, Tensor | None] = field(default_factory=dict)
+    _masks: dict[tuple[int | None, int], Tensor | None] = field(default_factory=dict)
     _chains: list[Chain] | None = None
     _chain_masks: dict[tuple[int | None, int], Tensor] = field(default_factory=dict)
 
@@ -97,11 +98,14 @@ class Slice:
             self._chain_masks[key] = torch.zeros(hidden.shape).masked_fill_(hidden, float("-inf")).to(device)
         return self._chain_masks[key]
 
-    def mask(self, window: int | None, dtype: torch.dtype, device: torch.device) -> Tensor | None:
-        """Additive mask ``[rows, cached + rows]``, shared by all layers with this window; None sees everything."""
-        if window not in self._masks:
-            self._masks[window] = self._mask(window, dtype, device)
-        return self._masks[window]
+    def mask(self, window: int | None, times: int, dtype: torch.dtype, device: torch.device) -> Tensor | None:
+        """Additive mask ``[times * rows, cached + rows]``, shared by all layers with this window; the rows in turn, so
+        many times. None sees everything."""
+        key = window, times
+        if key not in self._masks:
+            mask = self._mask(window, dtype, device)
+            self._masks[key] = mask if mask is None or times == 1 else mask.repeat(times, 1)
+        return self._masks[key]
 
     def _mask(self, window: int | None, dtype: torch.dtype, device: torch.device) -> Tensor | None:
         rows, cached = len(self.parents), self.cache.length
@@ -178,9 +182,15 @@ def packed_attention(
     for piece in packed.slices:
         rows = slice(piece.start, piece.end)
         keys, values = piece.cache.write(layer, key[0, :, rows], value[0, :, rows])
-        mask = piece.mask(sliding_window, compute, query.device)
-        attended = _attend(query[0, :, rows].to(compute), keys.to(compute), values.to(compute), mask, scaling, softcap)
-        out[rows] = attended.transpose(0, 1)
+        few = len(piece.parents) <= _FEW
+        queries = query[0, :, rows]
+        # Query heads that share keys lie together, so they can stand below each other like rows: then keys are read
+        # once for all of them. Where there are many rows, these are enough.
+        stacked = queries.shape[0] // keys.shape[0] if few else 1
+        mask = piece.mask(sliding_window, stacked, compute, query.device)
+        queries = queries.reshape(-1, stacked * queries.shape[1], queries.shape[2]).to(compute)
+        attended = _attend(queries, keys.to(compute), values.to(compute), mask, scaling, softcap)
+        out[rows] = attended.reshape(query.shape[1], -1, attended.shape[2]).transpose(0, 1)
     return out[None], None
 
 

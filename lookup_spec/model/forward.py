@@ -43,6 +43,7 @@ class PackedModel:
             in company of other sessions, however its text was cut into passes. Takes a little longer.
 
     Attributes:
+        strict: as given.
         token_bytes: memory that one token's keys and values take.
 
     Raises:
@@ -51,7 +52,7 @@ class PackedModel:
 
     def __init__(self, model: PreTrainedModel, *, strict: bool = False) -> None:
         self.model = model
-        self._strict = strict
+        self.strict = strict
         self.device: torch.device = model.device
         self.vocab_size: int = model.config.get_text_config().vocab_size
         self._compute_dtype = _fit_to_cpu(model, strict) if self.device.type == "cpu" else None
@@ -63,8 +64,8 @@ class PackedModel:
 
     def new_cache(self, capacity: int = 0) -> KVCache:
         """An empty cache for one session, with room for ``capacity`` tokens."""
-        dtype = torch.float32 if self._strict else self._compute_dtype
-        return KVCache(capacity, dtype, cleared=self._strict)
+        dtype = torch.float32 if self.strict else self._compute_dtype
+        return KVCache(capacity, dtype, cleared=self.strict)
 
     @torch.no_grad()
     def forward(self, batch: Sequence[Rows]) -> list[Tensor]:
@@ -89,13 +90,13 @@ class PackedModel:
             positions.extend(rows.cache.length + depth for depth in depths)
         wanted = len(kept)
         kept = kept or [len(tokens) - 1]
-        if self._strict:
+        if self.strict:
             # Rows of no session: whatever comes out of them, nobody looks at it.
             padding = steady_width(len(tokens), self._linear) - len(tokens)
             tokens.extend([0] * padding)
             positions.extend([0] * padding)
             kept.extend(kept[-1:] * (steady_width(len(kept), self._linear) - len(kept)))
-        logits = self._run(tokens, positions, kept, Packed(slices, self._compute_dtype, self._strict))
+        logits = self._run(tokens, positions, kept, Packed(slices, self._compute_dtype, self.strict))
         sizes = [len(rows.tokens) - rows.keep for rows in batch]
         return list(logits[:wanted].split(sizes))
 

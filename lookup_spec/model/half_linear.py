@@ -13,16 +13,19 @@ because a pass is wide.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from lookup_spec.model.linear import only_linear, replace_linears
+from lookup_spec.model.linear import Making, make_all, only_linear, replacing
 
 _PACKED = 8192  # outputs packed as one; more of them take several times as long to pack
 _LARGEST = 15  # float16 ends just below 2**16; a scaled layer's largest weight lies below 2**15
+_JOINT = (("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj"))  # siblings that models give the same rows
+_MOST_POWER = 126  # float32 has numbers for both two to this power and to minus this power
 
 
 def can_pack() -> bool:
@@ -40,12 +43,13 @@ class HalfLinear(nn.Module):
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         super().__init__()
-        wide = weight.detach().float()
-        largest = float(wide.abs().max())
-        power = _LARGEST - math.frexp(largest)[1] if largest and math.isfinite(largest) else 0
-        self.out_features, self.in_features = wide.shape
+        weight = weight.detach()
+        self.out_features, self.in_features = weight.shape
+        largest = max(map(abs, map(float, torch.aminmax(weight))))
+        power = min(_LARGEST - math.frexp(largest)[1], _MOST_POWER) if largest and math.isfinite(largest) else 0
         self._scale = math.ldexp(1.0, -power)
-        wide = torch.ldexp(wide, torch.tensor(power))
+        # Widened and scaled in one go; `ldexp` would take longer than the packing.
+        wide = weight * torch.tensor([math.ldexp(1.0, power)])
         wide_bias = torch.zeros(self.out_features) if bias is None else bias.detach().float()
         self._packed: list[Any] = [
             torch.ops.quantized.linear_prepack_fp16(part.contiguous(), None if bias is None else part_of_bias)
@@ -65,6 +69,50 @@ class HalfLinear(nn.Module):
         return torch.cat(parts) * self._scale
 
 
+class _Whole(nn.Module):
+    """Several layers as one product, kept until each has taken its part."""
+
+    def __init__(self, layers: Sequence[nn.Linear]) -> None:
+        super().__init__()
+        biases = [layer.bias for layer in layers]
+        zeros = [torch.zeros(layer.out_features, dtype=layer.weight.dtype) for layer in layers]
+        bias = None if all(bias is None for bias in biases) else torch.cat(
+            [zero if bias is None else bias for bias, zero in zip(biases, zeros, strict=True)]
+        )  # fmt: skip
+        self.product = HalfLinear(torch.cat([layer.weight for layer in layers]), bias)
+        self._sizes = [layer.out_features for layer in layers]
+        self._rows: Tensor | None = None
+        self._parts: list[Tensor | None] = []
+
+    def take(self, rows: Tensor, place: int) -> Tensor:
+        """The part of the layer at a place among them; computed for all of them when the first one asks."""
+        part = self._parts[place] if rows is self._rows else None
+        if part is None:
+            self._rows, self._parts = rows, [*self.product(rows).split(self._sizes, dim=-1)]
+            part = self._parts[place]
+        assert part is not None
+        self._parts[place] = None
+        if all(left is None for left in self._parts):
+            self._rows = None  # it is of no more use
+        return part
+
+
+class JointLinear(nn.Module):
+    """One of several layers that are given the same rows, multiplied together: each product by itself has to be shared
+    out among the cores, which takes as long as a small one.
+
+    If the others are given other rows after all, the result is the same and only the saving is lost.
+    """
+
+    def __init__(self, whole: _Whole, place: int) -> None:
+        super().__init__()
+        self._whole, self._place = whole, place
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """``[..., in] -> [..., out]``, float32."""
+        return self._whole.take(rows, self._place)
+
+
 def pack_linears(model: PreTrainedModel) -> bool:
     """Packs every linear layer of a bfloat16 model and lets it compute in float32, in place.
 
@@ -79,7 +127,7 @@ def pack_linears(model: PreTrainedModel) -> bool:
     """
     if not only_linear(model):
         return False
-    replace_linears(model, HalfLinear)
+    make_all([*_joining(model), *replacing(model, HalfLinear)])
     embeddings = [module for module in model.modules() if isinstance(module, nn.Embedding)]
     kept = {id(module.weight) for module in embeddings}
     for tensor in (*model.parameters(), *model.buffers()):
@@ -88,6 +136,28 @@ def pack_linears(model: PreTrainedModel) -> bool:
     for module in embeddings:
         module.register_forward_hook(_widen)
     return True
+
+
+def _joining(model: nn.Module) -> list[Making]:
+    """Takes siblings that are given the same rows out of the model and tells how to put joint layers there."""
+
+    def join(parent: nn.Module, names: Sequence[str], layers: Sequence[nn.Linear]) -> Making:
+        def run() -> None:
+            whole = _Whole(layers)
+            for place, name in enumerate(names):
+                setattr(parent, name, JointLinear(whole, place))
+
+        return Making(sum(layer.weight.numel() for layer in layers), run)
+
+    makings = []
+    for parent in model.modules():
+        for names in _JOINT:
+            layers = [child for child in (getattr(parent, name, None) for name in names) if type(child) is nn.Linear]
+            if len(layers) == len(names):
+                makings.append(join(parent, names, layers))
+                for name in names:
+                    setattr(parent, name, None)
+    return makings
 
 
 def _widen(module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> Tensor:  # noqa: ARG001 - torch's signature

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -102,23 +103,58 @@ def only_linear(model: nn.Module) -> bool:
     return all(parameter.dim() < 2 or id(parameter) in known for parameter in model.parameters())
 
 
-def replace_linears(model: nn.Module, make: Callable[[Tensor, Tensor | None], nn.Module]) -> None:
-    """Puts a layer made from weight ``[out, in]`` and bias in the place of every linear layer of ``model``.
+@dataclass(frozen=True, slots=True)
+class Making:
+    """Layers that are to be put in the place of others.
 
-    Several are made at a time, as packing weights keeps one core busy for a while.
+    Attributes:
+        weights: how many numbers they have.
+        run: makes them and puts them there.
     """
-    places = [
-        (parent, name, child)
+
+    weights: int
+    run: Callable[[], None]
+
+
+def replace_linears(model: nn.Module, make: Callable[[Tensor, Tensor | None], nn.Module]) -> None:
+    """Puts a layer made from weight ``[out, in]`` and bias in the place of every linear layer of ``model``."""
+    make_all(replacing(model, make))
+
+
+def replacing(model: nn.Module, make: Callable[[Tensor, Tensor | None], nn.Module]) -> list[Making]:
+    """As :func:`replace_linears`, but nothing is done yet."""
+
+    def one(parent: nn.Module, name: str, layer: Any) -> Making:
+        def run() -> None:
+            setattr(parent, name, make(layer.weight.t() if type(layer) is Conv1D else layer.weight, layer.bias))
+
+        return Making(layer.weight.numel(), run)
+
+    return [
+        one(parent, name, child)
         for parent in model.modules()
         for name, child in parent.named_children()
         if type(child) in (nn.Linear, Conv1D)
     ]
 
-    def replace(place: tuple[nn.Module, str, Any]) -> None:
-        parent, name, layer = place
-        setattr(parent, name, make(layer.weight.t() if type(layer) is Conv1D else layer.weight, layer.bias))
 
-    with ThreadPoolExecutor(torch.get_num_threads()) as pool:
-        while places:  # let go of each one, so that no more than a few are in memory twice
-            several, places = places[: torch.get_num_threads()], places[torch.get_num_threads() :]
-            list(pool.map(replace, several))
+def make_all(makings: list[Making]) -> None:
+    """Makes layers, several at a time, as packing weights keeps one core busy for a while.
+
+    Large ones first, so that no core is left alone with the head of the model.
+
+    Args:
+        makings: emptied, so that the old layers are let go of one by one and only a few are in memory twice.
+    """
+    makings.sort(key=lambda making: making.weights)
+    threads = torch.get_num_threads()
+    try:
+        # Each works alone: threads of theirs would wait for each other, and do so by keeping the cores busy.
+        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            made = []
+            while makings:
+                made.append(pool.submit(makings.pop().run))
+            for each in made:
+                each.result()
+    finally:
+        torch.set_num_threads(threads)

@@ -90,6 +90,18 @@ def load_model(
     return _load_directory(_directory(source, kind, progress), source.name, kind, place)
 
 
+def model_directory(spec: str, *, dtype: str = "auto", device: str = "auto", progress: Progress | None = None) -> Path:
+    """Where a model's weights lie as transformers and others read them, converted first if need be.
+
+    Args:
+        spec: as for :func:`load_model`, as the others.
+
+    Raises:
+        ModelError: the model is missing or corrupt.
+    """
+    return _directory(resolve(spec), choose_dtype(dtype, choose_device(device)), progress or _log.info)
+
+
 def load_tokenizer_only(spec: str, progress: Progress | None = None) -> Tokenizer:
     """The fast tokenizer of a model, without its weights: no conversion, and little memory.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 from pathlib import Path
 
 import torch
@@ -67,6 +68,19 @@ def spare_memory(device: torch.device) -> int | None:
     to do; of a machine's own memory half, for it has. None where that cannot be told."""
     free = available_memory(device)
     return None if free is None else free * 4 // 5 if device.type == "cuda" else free // 2
+
+
+def processor(device: torch.device) -> str:
+    """What kind of processor a device is, as far as the system tells."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return f"{device.type} {platform.processor()}"
+    kept = ("model name", "cpu family", "model", "stepping", "flags", "CPU part", "Features")
+    facts = {line.partition(":")[0].strip(): line.partition(":")[2].strip() for line in lines}
+    return f"{device.type} " + "; ".join(facts[name] for name in kept if name in facts)
 
 
 def _computes_in_bfloat16(device: torch.device) -> bool:

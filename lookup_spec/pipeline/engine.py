@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from lookup_spec.engine.budget import CostCurve
+from lookup_spec.engine.kept_costs import KeptCosts
 from lookup_spec.engine.memory import measure_room
 from lookup_spec.engine.runner import Runner
 from lookup_spec.engine.scheduler import Limits
@@ -52,6 +53,7 @@ class Options(TypedDict, total=False):
     prefix_cache_bytes: int | None
     segment_store_bytes: int
     calibration: Path | None
+    costs: Path | None
     strict: bool
 
 
@@ -74,6 +76,8 @@ class Engine:
         segment_store_bytes: most memory for indexed texts kept between requests; 0 keeps none.
         calibration: a directory that keeps, from run to run, how often guesses came true: counts only, no text. None
             forgets them with the engine.
+        costs: a directory that keeps, from run to run, what passes cost on this machine, so that a start need not
+            measure it; None measures it anew, which takes some seconds.
         strict: logits are the same to the last bit with and without speculation, alone and beside other requests, and
             whatever was computed before or had to be computed again; passes take a little longer.
 
@@ -103,6 +107,7 @@ class Engine:
         prefix_cache_bytes: int | None = None,
         segment_store_bytes: int = 256 << 20,
         calibration: Path | None = None,
+        costs: Path | None = None,
         strict: bool = False,
     ) -> None:
         self.tokenizer: PreTrainedTokenizerFast = loaded.tokenizer
@@ -117,17 +122,18 @@ class Engine:
         room = measure_room(self._model, kv_cache_bytes, prefix_cache_bytes, longest * max_sessions)
         self.context_length = min(longest, room.tokens)
         self.room_tokens = room.tokens
-        costs = CostCurve.measure(self._model, self.context_length)
+        self._kept_costs = KeptCosts(costs, self._model)
+        self._costs = self._kept_costs.read() or CostCurve.measure(self._model, self.context_length)
         self._runner = Runner(
             self._model,
             Limits(
                 max_sessions=max_sessions,
-                prefill_chunk=prefill_chunk or max(costs.rows_within(_CHUNK_SECONDS, _MOST_CHUNK), _LEAST_CHUNK),
+                prefill_chunk=prefill_chunk or max(self._costs.rows_within(_CHUNK_SECONDS, _MOST_CHUNK), _LEAST_CHUNK),
                 max_draft_tokens=max_draft_tokens,
                 kv_tokens=room.tokens,
                 kept_tokens=room.kept,
             ),
-            costs=costs,
+            costs=self._costs,
         )
         encode = self.template.encode_data
         self._grammars = Grammars(self.vocabulary, self._model.vocab_size, encode, self._end_ids)
@@ -240,8 +246,10 @@ class Engine:
             return self._runner.best_parallel
 
     def close(self) -> None:
-        """Writes what requests have taught about guesses, if a directory keeps it; to be called at the end."""
+        """Writes what requests have taught about guesses and costs, where a directory keeps it; to be called at the
+        end."""
         self._calibrations.save()
+        self._kept_costs.write(self._costs)
 
     def step(self) -> bool:
         """Runs one forward pass for all running requests; false if there were none."""

@@ -184,6 +184,15 @@ def test_the_warm_up_is_short(monkeypatch: pytest.MonkeyPatch, second: float, wi
     assert max(model.widths) == widest
 
 
+def test_a_disturbed_narrow_pass_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing but a disturbance makes a narrow pass take longer than a wide one; here there is no time for a second."""
+    passes = iter(range(1000))
+    model = Timed(lambda rows, _: 5.0 if next(passes) == 0 else rows * 0.01, monkeypatch)
+    curve = CostCurve.measure(model, 64)
+    assert curve.seconds(1) == curve.seconds(4) == pytest.approx(0.04)
+    assert curve.seconds(64) == pytest.approx(0.64)
+
+
 @given(curves, times, st.integers(1, 3000))
 def test_as_many_rows_as_a_time_allows(curve: CostCurve, seconds: float, most: int) -> None:
     rows = curve.rows_within(seconds, most)

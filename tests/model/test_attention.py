@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import accumulate
 
 import numpy as np
 import pytest
@@ -56,7 +57,7 @@ def cache_of(length, heads=1, dim=2):
 def test_a_window_counts_positions_and_not_rows(parents, cached, window):
     """A row sees cached tokens and ancestors less than ``window`` positions back, wherever their rows lie."""
     depths = depths_of(parents)
-    mask = Slice(cache_of(cached), 0, parents, depths).mask(window, torch.float32, torch.device("cpu"))
+    mask = Slice(cache_of(cached), 0, parents, depths).mask(window, 1, torch.float32, torch.device("cpu"))
     seen = np.ones((len(parents), cached + len(parents)), bool) if mask is None else mask.numpy() == 0
     assert mask is None or set(np.unique(mask.numpy())) <= {0.0, -np.inf}
     for row, depth in enumerate(depths):
@@ -79,11 +80,11 @@ def attended_by_hand(query, keys, values, *, scaling, softcap):
 @pytest.mark.parametrize("window", [None, 3])
 @pytest.mark.parametrize("scaling", [None, 0.7])
 def test_attention_is_what_its_definition_says(softcap, window, scaling):
-    """Two sessions with caches and trees of their own, shared key heads, values of another width."""
+    """Sessions with caches and trees of their own, few rows and many, shared key heads, values of another width."""
     rng = np.random.default_rng(0)
     heads, shared, dim, wide = 4, 2, 8, 6
-    trees = [[-1, 0, 0, 1, 2], [-1, 0, 1]]
-    committed = [5, 0]
+    trees = [[-1, 0, 0, 1, 2], [-1, 0, 1], [*range(-1, 39)]]
+    committed = [5, 0, 3]
     module = nn.Module()
     module.layer_idx = 0
     caches, olds = [], []
@@ -97,7 +98,7 @@ def test_attention_is_what_its_definition_says(softcap, window, scaling):
     rows = sum(map(len, trees))
     query = rng.normal(size=(heads, rows, dim)) * 2
     key, value = rng.normal(size=(shared, rows, dim)), rng.normal(size=(shared, rows, wide))
-    starts = [0, len(trees[0])]
+    starts = [0, *accumulate(map(len, trees[:-1]))]
     slices = [
         Slice(cache, start, tree, depths_of(tree)) for cache, start, tree in zip(caches, starts, trees, strict=True)
     ]

@@ -14,7 +14,7 @@ from fakes.running import Job, answer_all
 from torch import nn
 
 from lookup_spec.model.forward import PackedModel
-from lookup_spec.model.half_linear import HalfLinear, can_pack, pack_linears
+from lookup_spec.model.half_linear import HalfLinear, JointLinear, can_pack, pack_linears
 from lookup_spec.params import SamplingParams
 
 pytestmark = pytest.mark.skipif(not can_pack(), reason="PyTorch has no such kernels for this processor")
@@ -141,3 +141,28 @@ def test_the_twin_computes_in_float32():
     """The model that answers are compared with has nothing of bfloat16 but its embedding's table."""
     kinds = {parameter.dtype for name, parameter in in_float32("llama").named_parameters() if "embed" not in name}
     assert kinds == {torch.float32}
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 7, 16, 65])
+def test_layers_that_share_their_rows_give_what_each_gives_alone(width):
+    """To the last bit, in whatever order and with whatever rows they are asked."""
+    torch.manual_seed(width)
+    parent = nn.ModuleDict(
+        {"q_proj": nn.Linear(70, 96), "k_proj": nn.Linear(70, 32, bias=False), "v_proj": nn.Linear(70, 32)}
+    ).to(torch.bfloat16)
+    alone = {name: HalfLinear(layer.weight, layer.bias) for name, layer in parent.items()}
+    assert pack_linears(parent)
+    assert all(isinstance(layer, JointLinear) for layer in parent.values())
+    rows, others = torch.randn(1, width, 70), torch.randn(1, width, 70)
+    for name, given in [("q_proj", rows), ("k_proj", rows), ("v_proj", rows), ("v_proj", others), ("q_proj", rows),
+                        ("q_proj", rows), ("k_proj", others), ("q_proj", others)]:  # fmt: skip
+        assert torch.equal(parent[name](given), alone[name](given)), name
+
+
+def test_layers_are_joined_in_models_that_have_such():
+    """And only there."""
+    for name, joint in (("qwen2", 5), ("phi-3", 0)):
+        model = rounded(name)
+        assert pack_linears(model)
+        layer = model.model.layers[0]
+        assert sum(isinstance(module, JointLinear) for module in layer.modules()) == joint

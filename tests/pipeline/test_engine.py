@@ -186,6 +186,22 @@ def test_what_guesses_came_true_is_kept_from_run_to_run(tmp_path: Path) -> None:
         assert before.get(file) != file.read_text()
 
 
+def test_costs_are_measured_once_on_a_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a directory keeps them the next start reads them, as the last run's steps left them."""
+    engine = Engine(tiny_model(), costs=tmp_path)
+    engine.generate(PROMPT, max_tokens=24)
+    engine.close()
+    (file,) = tmp_path.iterdir()
+    first = file.read_text()
+    monkeypatch.setattr("lookup_spec.engine.budget.CostCurve.measure", lambda *_: pytest.fail("measured again"))
+    engine = Engine(tiny_model(), costs=tmp_path)
+    engine.close()
+    assert file.read_text() == first
+    engine.generate(PROMPT, max_tokens=24)
+    engine.close()
+    assert file.read_text() != first
+
+
 def test_every_ending_teaches(tmp_path: Path) -> None:
     """A finished and an abandoned answer teach; plain decoding does not."""
     for number, (speculation, pieces) in enumerate([(True, 1000), (True, 2), (False, 1000)]):
