@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -17,7 +18,7 @@ from lookup_server.batches.service import Batches
 from lookup_server.calls import Calls
 from lookup_server.edits.documents import Documents
 from lookup_server.edits.running import RunningEdits
-from lookup_server.errors import ApiError, from_exception
+from lookup_server.errors import ApiError, bad_request, from_exception
 from lookup_server.routes import (
     answers,
     editors,
@@ -29,6 +30,7 @@ from lookup_server.routes import (
     models,
     playground,
 )
+from lookup_server.routes.documented import without_the_frameworks_own
 from lookup_server.routes.state import State
 from lookup_server.runner import Runner
 from lookup_server.settings import Settings
@@ -77,7 +79,9 @@ def create_app(engine: Engine, settings: Settings) -> FastAPI:
     for router in (models.router, answers.router, edits.router, editors.router, files_and_batches.router):
         app.include_router(router, prefix="/v1")
         app.include_router(router, include_in_schema=False)  # some clients leave the version out
+    without_the_frameworks_own(app)
     app.add_exception_handler(HTTPException, _no_route)
+    app.add_exception_handler(RequestValidationError, _wrong_parameter)
     app.add_exception_handler(ApiError, _error)
     app.add_exception_handler(LookupSpecError, _error)
     # The last added is the outermost. Cross-origin headers go on errors too, and preflights carry no key.
@@ -134,6 +138,13 @@ class Unexpected:
 
 async def _error(_: Request, error: Exception) -> Response:
     return error_response(from_exception(error))
+
+
+async def _wrong_parameter(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    name = str(first["loc"][-1])
+    return error_response(bad_request(f"The parameter {name} is wrong: {first['msg']}.", name))
 
 
 async def _no_route(request: Request, error: Exception) -> Response:

@@ -17,14 +17,19 @@ from lookup_server.openai.chat import chat_tasks
 from lookup_server.openai.completions import completion_tasks
 from lookup_server.openai.requests import ChatRequest, CompletionRequest, SamplingFields, text_of
 from lookup_server.openai.strict import refuse_as_openai
-from lookup_server.routes.documented import documented
+from lookup_server.reply_forms import Chat, TabbyText, Text
+from lookup_server.routes.documented import ANSWER, documented, replies
 from lookup_server.routes.state import State, state_of
 from lookup_server.settings import Settings
 
 router = APIRouter(tags=["answers"])
 
 
-@router.post("/completions", openapi_extra=documented(CompletionRequest, TabbyRequest))
+@router.post(
+    "/completions",
+    openapi_extra=documented(CompletionRequest, TabbyRequest),
+    responses=replies(Text | TabbyText, *ANSWER, 422, streams=True),
+)
 async def completions(request: Request) -> Response:
     """Continues a text."""
     state = state_of(request)
@@ -38,7 +43,9 @@ async def completions(request: Request) -> Response:
     return _answering(state, body, prepare, len(body.prompts) * body.choices)
 
 
-@router.post("/chat/completions", openapi_extra=documented(ChatRequest))
+@router.post(
+    "/chat/completions", openapi_extra=documented(ChatRequest), responses=replies(Chat, *ANSWER, 422, streams=True)
+)
 async def chat_completions(request: Request) -> Response:
     """Answers a conversation."""
     state = state_of(request)

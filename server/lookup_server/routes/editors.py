@@ -15,13 +15,14 @@ from lookup_server.editors.requests import FimRequest
 from lookup_server.editors.rewrite import rewrite_tasks
 from lookup_server.errors import bad_request
 from lookup_server.openai.requests import ChatRequest, text_of
-from lookup_server.routes.documented import documented
+from lookup_server.reply_forms import Chat, Filled
+from lookup_server.routes.documented import ANSWER, documented, replies
 from lookup_server.routes.state import state_of
 
 router = APIRouter(tags=["editors"])
 
 
-@router.post("/fim/completions", openapi_extra=documented(FimRequest))
+@router.post("/fim/completions", openapi_extra=documented(FimRequest), responses=replies(Filled, *ANSWER, streams=True))
 async def fim(request: Request) -> Response:
     """Fills in between a prompt and a suffix."""
     state = state_of(request)
@@ -30,13 +31,17 @@ async def fim(request: Request) -> Response:
     return Answering(state.runner, state.settings, body.choices, prepare, stream=bool(body.stream))
 
 
-@router.post("/edit/completions", openapi_extra=documented(ChatRequest))
+@router.post(
+    "/edit/completions", openapi_extra=documented(ChatRequest), responses=replies(Chat, *ANSWER, 422, streams=True)
+)
 async def next_edit(request: Request) -> Response:
     """The next edit of a marked region, in fences, or the word None."""
     return await _rewriting(request, mercury_edit, "<|current_file_content|> with <|code_to_edit|> in it")
 
 
-@router.post("/apply/completions", openapi_extra=documented(ChatRequest))
+@router.post(
+    "/apply/completions", openapi_extra=documented(ChatRequest), responses=replies(Chat, *ANSWER, 422, streams=True)
+)
 async def apply(request: Request) -> Response:
     """A file with an update merged in."""
     return await _rewriting(request, mercury_apply, "<|original_code|> and <|update_snippet|>, and nothing else")

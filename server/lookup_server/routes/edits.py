@@ -13,7 +13,8 @@ from lookup_server.edits.prepare import edit_tasks
 from lookup_server.edits.reply import EditHead
 from lookup_server.edits.requests import EditBody, WarmRequest
 from lookup_server.edits.warm import warm_tasks
-from lookup_server.routes.documented import documented
+from lookup_server.reply_forms import Cancelled, EditWhole, Warmed
+from lookup_server.routes.documented import ANSWER, documented, replies
 from lookup_server.routes.state import state_of
 from lookup_server.wire import Json
 
@@ -22,7 +23,9 @@ router = APIRouter(tags=["edits"])
 _EVENTS = "text/event-stream"
 
 
-@router.post("/edits", openapi_extra=documented(EditBody))
+@router.post(
+    "/edits", openapi_extra=documented(EditBody), responses=replies(EditWhole, *ANSWER, 409, 422, streams=True)
+)
 async def edit(request: Request) -> Response:
     """Edits a document: events as the edit comes, or all of it in one reply."""
     state = state_of(request)
@@ -39,7 +42,7 @@ async def edit(request: Request) -> Response:
     )
 
 
-@router.post("/edits/warm", openapi_extra=documented(WarmRequest))
+@router.post("/edits/warm", openapi_extra=documented(WarmRequest), responses=replies(Warmed, *ANSWER, 409))
 async def warm(request: Request) -> Response:
     """Computes a document ahead, so that the edit of it that follows begins sooner."""
     state = state_of(request)
@@ -55,7 +58,7 @@ async def warm(request: Request) -> Response:
     )
 
 
-@router.delete("/edits/{edit_id}")
+@router.delete("/edits/{edit_id}", responses=replies(Cancelled, 404))
 async def cancel(request: Request, edit_id: str) -> Response:
     """Ends a running edit; its own reply then says that it was cancelled."""
     state_of(request).edits.cancel(call_of(request.scope).tenant, edit_id)

@@ -19,14 +19,26 @@ from lookup_server.batches.service import Batches
 from lookup_server.body import Body
 from lookup_server.calls import call_of
 from lookup_server.errors import ApiError, bad_request
-from lookup_server.routes.documented import documented
+from lookup_server.reply_forms import BatchForm, BatchPage, FileForm, FilePage, Removed
+from lookup_server.routes.documented import BODY, documented, replies
 from lookup_server.routes.state import State, state_of
 from lookup_server.wire import Json
 
 router = APIRouter(tags=["batches"])
 
+_FILE_FIELDS = {
+    "file": {"type": "string", "format": "binary"},
+    "purpose": {"enum": ["batch", "user_data"]},
+    "expires_after[anchor]": {"const": "created_at"},
+    "expires_after[seconds]": {"type": "string", "pattern": "^[0-9]+$"},
+}
+_FILE_SCHEMA = {"type": "object", "properties": _FILE_FIELDS, "required": ["file", "purpose"]}
+_FILE_BODY = {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": _FILE_SCHEMA}}}}
+
 _WINDOW = 24 * 3600  # seconds
 _MOST_LISTED = 10_000
+_SHORTEST, _LONGEST = 3600, 2_592_000  # seconds that a file may be kept, if it is not kept for ever
+_MOST_DIGITS = 12
 _INTERNAL = ("ending", "output_expires_after")
 
 
@@ -34,7 +46,7 @@ class Expiry(Body):
     """How long a file is kept."""
 
     anchor: Literal["created_at"]
-    seconds: Annotated[int, Field(ge=3600, le=2592000)]
+    seconds: Annotated[int, Field(ge=_SHORTEST, le=_LONGEST)]
 
 
 class BatchRequest(Body):
@@ -47,7 +59,7 @@ class BatchRequest(Body):
     output_expires_after: Expiry | None = None
 
 
-@router.post("/files")
+@router.post("/files", openapi_extra=_FILE_BODY, responses=replies(FileForm, *BODY, 404))
 async def upload(request: Request) -> Response:
     """Keeps a file."""
     state, batches = _batches(request)
@@ -73,7 +85,7 @@ async def upload(request: Request) -> Response:
     return Json(record)
 
 
-@router.get("/files")
+@router.get("/files", responses=replies(FilePage, 400, 404))
 async def files(
     request: Request,
     after: str | None = None,
@@ -85,13 +97,15 @@ async def files(
     return Json(_page(request, "file", after, limit, _MOST_LISTED, order, purpose))
 
 
-@router.get("/files/{name}")
+@router.get("/files/{name}", responses=replies(FileForm, 404))
 async def file(request: Request, name: str) -> Response:
     """What is known about a file."""
     return Json(_file(request, name))
 
 
-@router.get("/files/{name}/content")
+@router.get(
+    "/files/{name}/content", response_class=FileResponse, responses=replies(None, 404, media="application/octet-stream")
+)
 async def content(request: Request, name: str) -> Response:
     """A file's bytes."""
     found = _file(request, name)
@@ -100,7 +114,7 @@ async def content(request: Request, name: str) -> Response:
     )
 
 
-@router.delete("/files/{name}")
+@router.delete("/files/{name}", responses=replies(Removed, 404, 409))
 async def delete(request: Request, name: str) -> Response:
     """Removes a file."""
     found, (_, batches) = _file(request, name), _batches(request)
@@ -111,7 +125,7 @@ async def delete(request: Request, name: str) -> Response:
     return Json({"id": name, "object": "file", "deleted": True})
 
 
-@router.post("/batches", openapi_extra=documented(BatchRequest))
+@router.post("/batches", openapi_extra=documented(BatchRequest), responses=replies(BatchForm, *BODY, 404, 503))
 async def create(request: Request) -> Response:
     """Begins a batch."""
     state, batches = _batches(request)
@@ -127,13 +141,13 @@ async def create(request: Request) -> Response:
     return Json(_shown(batch))
 
 
-@router.get("/batches")
+@router.get("/batches", responses=replies(BatchPage, 400, 404))
 async def listing(request: Request, after: str | None = None, limit: int = 20) -> Response:
     """The caller's batches, the newest first."""
     return Json(_page(request, "batch", after, limit, 100, "desc", None))
 
 
-@router.get("/batches/{name}")
+@router.get("/batches/{name}", responses=replies(BatchForm, 404))
 async def batch(request: Request, name: str) -> Response:
     """Where a batch stands."""
     found = _batches(request)[1].store.records.get("batch", call_of(request.scope).tenant, name)
@@ -142,7 +156,7 @@ async def batch(request: Request, name: str) -> Response:
     return Json(_shown(found))
 
 
-@router.post("/batches/{name}/cancel")
+@router.post("/batches/{name}/cancel", responses=replies(BatchForm, 404, 409))
 async def cancel(request: Request, name: str) -> Response:
     """Ends a batch early; what is finished is kept."""
     found = _batches(request)[1].worker.cancel(call_of(request.scope).tenant, name)
@@ -212,9 +226,11 @@ def _keep(batches: Batches, tenant: str, file: UploadFile, name: str, purpose: s
 def _lifetime(anchor: object, seconds: object) -> int | None:
     if anchor is None and seconds is None:
         return None
-    if anchor != "created_at" or not isinstance(seconds, str) or not seconds.isdecimal():
-        raise bad_request("The field expires_after is wrong; give anchor created_at and seconds.", "expires_after")
-    return Expiry(anchor="created_at", seconds=int(seconds)).seconds
+    digits = seconds if isinstance(seconds, str) and seconds.isdecimal() and len(seconds) < _MOST_DIGITS else "0"
+    if anchor != "created_at" or not _SHORTEST <= int(digits) <= _LONGEST:
+        wanted = f"anchor created_at and {_SHORTEST} to {_LONGEST} seconds"
+        raise bad_request(f"The field expires_after is wrong; give {wanted}.", "expires_after")
+    return int(digits)
 
 
 def _batches(request: Request) -> tuple[State, Batches]:

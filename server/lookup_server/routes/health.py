@@ -5,13 +5,15 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 
 from lookup_server.errors import ApiError
+from lookup_server.reply_forms import Health
+from lookup_server.routes.documented import replies
 from lookup_server.routes.state import state_of
 from lookup_server.wire import Json, error_response
 
 router = APIRouter(tags=["service"])
 
 
-@router.get("/health")
+@router.get("/health", responses=replies(Health, 503))
 @router.head("/health", include_in_schema=False)
 @router.api_route("/v1/health", methods=["GET", "HEAD"], include_in_schema=False)
 async def health(request: Request) -> Response:

@@ -22,7 +22,8 @@ from lookup_server.llamacpp.requests import (
     TemplateBody,
     TokenizeBody,
 )
-from lookup_server.routes.documented import documented
+from lookup_server.reply_forms import Content, Generated, Props, Rendered, Slot, Tokens
+from lookup_server.routes.documented import ANSWER, BODY, documented, replies
 from lookup_server.routes.state import State, state_of
 from lookup_server.wire import Json
 from lookup_spec import __version__
@@ -34,7 +35,11 @@ router = APIRouter(tags=["llama.cpp"])
 B = TypeVar("B", bound=Body)
 
 
-@router.post("/infill", openapi_extra=documented(InfillBody))
+@router.post(
+    "/infill",
+    openapi_extra=documented(InfillBody),
+    responses=replies(Generated | list[Generated], *ANSWER, 501, streams=True),
+)
 async def infill(request: Request) -> Response:
     """Fills in the text at the cursor."""
     state = state_of(request)
@@ -50,7 +55,11 @@ async def infill(request: Request) -> Response:
     return _answering(state, body, 1, partial(infill_tasks, body, state.engine, state.model(body.model), defaults))
 
 
-@router.post("/completion", openapi_extra=documented(CompletionBody))
+@router.post(
+    "/completion",
+    openapi_extra=documented(CompletionBody),
+    responses=replies(Generated | list[Generated], *ANSWER, streams=True),
+)
 async def completion(request: Request) -> Response:
     """Goes on with a text."""
     state = state_of(request)
@@ -60,7 +69,7 @@ async def completion(request: Request) -> Response:
     return _answering(state, body, len(body.prompts), prepare)
 
 
-@router.get("/props")
+@router.get("/props", responses=replies(Props))
 async def props(request: Request) -> Response:
     """What the server runs."""
     state = state_of(request)
@@ -76,7 +85,7 @@ async def props(request: Request) -> Response:
     )
 
 
-@router.get("/slots")
+@router.get("/slots", responses=replies(list[Slot], 400, 503))
 async def slots(request: Request, fail_on_no_slot: str = "") -> Response:
     """The places for answers. They have no identity here: the first ones are those that are taken.
 
@@ -90,19 +99,19 @@ async def slots(request: Request, fail_on_no_slot: str = "") -> Response:
     return Json([{"id": number, "is_processing": number < busy, **common} for number in range(total)])
 
 
-@router.post("/tokenize", openapi_extra=documented(TokenizeBody))
+@router.post("/tokenize", openapi_extra=documented(TokenizeBody), responses=replies(Tokens, *BODY))
 async def tokenize(request: Request) -> Response:
     """A text's tokens."""
     return await _asked(request, TokenizeBody, tokens.tokenize)
 
 
-@router.post("/detokenize", openapi_extra=documented(DetokenizeBody))
+@router.post("/detokenize", openapi_extra=documented(DetokenizeBody), responses=replies(Content, *BODY))
 async def detokenize(request: Request) -> Response:
     """The text of tokens."""
     return await _asked(request, DetokenizeBody, tokens.detokenize)
 
 
-@router.post("/apply-template", openapi_extra=documented(TemplateBody))
+@router.post("/apply-template", openapi_extra=documented(TemplateBody), responses=replies(Rendered, *BODY))
 async def apply_template(request: Request) -> Response:
     """A conversation as the model reads it."""
     return await _asked(request, TemplateBody, tokens.apply_template)

@@ -6,20 +6,22 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from lookup_server.reply_forms import ModelCard, ModelCards
+from lookup_server.routes.documented import replies
 from lookup_server.routes.state import State, state_of
 from lookup_server.wire import Json
 
 router = APIRouter(tags=["models"])
 
 
-@router.get("/models")
+@router.get("/models", responses=replies(ModelCards))
 async def models(request: Request) -> Response:
     """All names that the model goes by."""
     state = state_of(request)
     return Json({"object": "list", "data": [_card(state, name) for name in state.names]})
 
 
-@router.get("/models/{name:path}")
+@router.get("/models/{name:path}", responses=replies(ModelCard, 404))
 async def model(request: Request, name: str) -> Response:
     """One of them; the names of hub models have slashes in them."""
     state = state_of(request)
