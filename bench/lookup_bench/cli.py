@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from lookup_bench.cost import Cost
     from lookup_bench.e2e import Row
+    from lookup_bench.gpu import Report
     from lookup_bench.load import Row as LoadRow
     from lookup_bench.records import Edit
     from lookup_bench.replay import Contestant, Figures
@@ -139,10 +140,11 @@ def e2e(
     """Decodes the same prompts with the same weights in several ways, one after the other in each round."""
     from lookup_bench.e2e import compare as run
     from lookup_bench.e2e import systems
+    from lookup_bench.tables import e2e_table
     from lookup_bench.tasks import default_tasks, read_tasks
 
     work = default_tasks() if tasks is None else read_tasks(tasks)
-    engine, decoders = systems(model, dtype, compare, vllm)
+    engine, decoders = systems(model, dtype, compare, vllm=vllm)
     with Progress(console=Console(file=sys.stderr), transient=True) as progress:
         bar = progress.add_task("", total=len(work) * rounds + len(decoders))
         rows = run(
@@ -150,7 +152,7 @@ def e2e(
         )
     if json_path is not None:
         _write(json_path, rows)
-    Console().print(_e2e_table(rows))
+    Console().print(e2e_table(rows))
 
 
 @app.command()
@@ -188,6 +190,57 @@ def load(
 
 
 @app.command()
+def gpu(
+    model: Annotated[str, typer.Option(help="The real model, as for `lookup-spec edit`.")] = DEFAULT_MODEL,
+    edits: Annotated[
+        list[Path] | None,
+        typer.Option(help="JSON Lines files of edits to replay: instruction, before, after.  [default: made ones]"),
+    ] = None,
+    shapes: Annotated[str, typer.Option(help="Models of random weights that passes are timed with.")] = "0.5B,7B",
+    compare: Annotated[str, typer.Option(help="Other decoders for the real model, as for `e2e`.")] = (
+        "transformers,transformers-static,prompt-lookup-10,prompt-lookup-64"
+    ),
+    dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
+    device: Annotated[str, typer.Option(help="cuda, or cpu to try it out.")] = "cuda",
+    widths: Annotated[str, typer.Option(help="Rows of timed passes.")] = "1,2,4,8,16,32,64,128",
+    context: Annotated[str, typer.Option(help="Tokens of context of timed passes.")] = "512,4096,16384",
+    max_tokens: Annotated[int, typer.Option(min=2, help="Most tokens of an answer.")] = 256,
+    seconds: Annotated[float, typer.Option(min=1, help="After so long nothing further is begun.")] = 400,
+    json_path: Annotated[Path | None, typer.Option("--json", help="Write everything to this file.")] = None,
+) -> None:
+    """Measures what only a GPU can tell: near-ties that fall differently, passes by width, replayed edits, others."""
+    from lookup_bench.gpu import SHAPES, Sizes, measure
+    from lookup_bench.layout import cases
+    from lookup_bench.records import RecordError, read_edits
+    from lookup_bench.tables import tables
+    from lookup_bench.tasks import default_tasks, made_edits
+    from lookup_spec.model.load import load_model
+
+    named = [name.strip() for name in shapes.split(",") if name.strip()]
+    if unknown := [name for name in named if name not in SHAPES]:
+        raise RecordError(f"There is no shape {unknown[0]!r}; give some of {', '.join(SHAPES)}.")
+    numbers = _numbers(widths, "--widths", "widths", "1,8,64")
+    sizes = Sizes(
+        numbers, _numbers(context, "--context", "token counts", "512,4096"), max_tokens=max_tokens, seconds=seconds
+    )
+    loaded = load_model(model, dtype=dtype, device=device)
+    records = [edit for path in edits or [] for edit in read_edits(path)] or made_edits()
+    with Progress(console=Console(file=sys.stderr), transient=True) as progress:
+        bar = progress.add_task("", total=None)
+        report = measure(
+            loaded, compare, {name: SHAPES[name] for name in named}, default_tasks(),
+            list(cases(records, loaded.tokenizer.backend_tokenizer)), sizes,
+            lambda text: progress.update(bar, description=text),
+        )  # fmt: skip
+    if json_path is not None:
+        _write(json_path, [report])
+    for table in tables(report):
+        Console().print(table)
+    if report.left_out:
+        Console().print(f"No time was left for: {', '.join(report.left_out)}.")
+
+
+@app.command()
 def picture(
     file: Annotated[Path, typer.Argument(help="The file to edit; it is not changed.")],
     instruction: Annotated[str, typer.Option("--instruction", "-i", help="What to change, in plain words.")],
@@ -211,21 +264,6 @@ def picture(
         out.write_text(draw(source.text, tokens, f"{instruction}  ({speed})"), encoding="utf-8")
     except OSError as error:
         raise RecordError(f"Cannot draw {file} to {out}: {error.strerror}.") from error
-
-
-def _e2e_table(rows: Sequence[Row]) -> Table:
-    table = Table(title="Decode phase, medians")
-    for name in ("task", "system"):
-        table.add_column(name)
-    for name in ("tokens", "tokens/s", "speed-up", "tokens/forward"):
-        table.add_column(name, justify="right")
-    table.add_column("answer")
-    for row in rows:
-        table.add_row(
-            row.task, row.system, str(row.tokens), f"{row.tokens_per_second:.1f}", f"{row.speedup:.2f}",
-            f"{row.tokens_per_forward:.1f}", "equal" if row.equal else f"differs at {row.first_difference}",
-        )  # fmt: skip
-    return table
 
 
 def _load_table(rows: Sequence[LoadRow]) -> Table:
@@ -337,7 +375,9 @@ def _numbers(text: str, option: str, what: str, example: str) -> list[int]:
     return numbers
 
 
-def _write(path: Path, rows: Sequence[Figures] | Sequence[Row] | Sequence[Cost] | Sequence[LoadRow]) -> None:
+def _write(
+    path: Path, rows: Sequence[Figures] | Sequence[Row] | Sequence[Cost] | Sequence[LoadRow] | Sequence[Report]
+) -> None:
     from lookup_bench.records import RecordError
 
     try:

@@ -21,6 +21,7 @@ from lookup_spec.text.edit_prompt import edit_prompt
 from lookup_spec.text.edit_task import File, Instruction
 from lookup_spec.text.lines import SourceText
 
+_STATIC = "transformers-static"
 _WARM_UP = 32  # tokens
 _CONTEXT = 4096  # tokens of prompt and answer that others make room for
 
@@ -74,12 +75,14 @@ class Transformers:
         model: the same weights, with that library's own attention.
         end_ids: the model's end tokens.
         lookup: ``prompt_lookup_num_tokens``; None for plain decoding.
+        static: with a cache of fixed size, for which that library compiles the pass on GPUs.
     """
 
     model: PreTrainedModel
     end_ids: frozenset[int]
     lookup: int | None
     name: str
+    static: bool = False
 
     def run(self, prompt: Prompt, max_tokens: int) -> Answer:
         ids = torch.tensor([prompt.ids], device=self.model.device)
@@ -93,6 +96,7 @@ class Transformers:
             pad_token_id=min(self.end_ids),
             prompt_lookup_num_tokens=self.lookup,
             repetition_penalty=1.0,
+            cache_implementation="static" if self.static else None,
             stopping_criteria=StoppingCriteriaList([clock]),
         )
         tokens = output[0, ids.shape[1] :].tolist()
@@ -101,15 +105,18 @@ class Transformers:
         return Answer(tuple(tokens[:end]), last - first, stop - start, len(clock.steps))
 
 
-def systems(model: str, dtype: str, compare: str, vllm: Path | None = None) -> tuple[Engine, list[System]]:
+def systems(
+    model: str, dtype: str, compare: str, *, vllm: Path | None = None, device: str = "auto"
+) -> tuple[Engine, list[System]]:
     """Our plain decoding, ours with speculation, and the others by name.
 
     Args:
         model: any that can be loaded.
         dtype: of the weights.
-        compare: names joined by commas: ``transformers``, ``prompt-lookup-N``, ``vllm``, ``vllm-ngram-N``,
-            ``vllm-suffix-N``; may be empty.
+        compare: names joined by commas: ``transformers``, ``transformers-static``, ``prompt-lookup-N``, ``vllm``,
+            ``vllm-ngram-N``, ``vllm-suffix-N``; may be empty.
         vllm: an environment that has vLLM.
+        device: where ours and transformers run.
 
     Raises:
         TaskError: a name is unknown, or vLLM is not to be had.
@@ -121,14 +128,16 @@ def systems(model: str, dtype: str, compare: str, vllm: Path | None = None) -> t
         speculative(name)
     if foreign and vllm is None:
         raise TaskError(f"{foreign[0]} needs an environment of its own; name it with --vllm.")
-    loaded = load_model(model, dtype=dtype)
+    loaded = load_model(model, dtype=dtype, device=device)
     kind = str(loaded.dtype).removeprefix("torch.")
     engine = Engine(loaded, prefix_cache_bytes=0)  # each round computes its prompt
     found: list[System] = [Ours(engine, False, "lookup-spec, plain"), Ours(engine, True, "lookup-spec")]
     if lookups:
         # A second copy of the weights: our engine changes the first one's attention and linear layers.
-        stock = load_model(model, dtype=dtype)
-        found += [Transformers(stock.model, stock.eos_ids, tokens, name) for name, tokens in lookups.items()]
+        stock = load_model(model, dtype=dtype, device=device)
+        found += [
+            Transformers(stock.model, stock.eos_ids, tokens, name, name == _STATIC) for name, tokens in lookups.items()
+        ]
     for name in foreign:
         assert vllm is not None
         directory = model_directory(model, dtype=dtype)
@@ -137,12 +146,13 @@ def systems(model: str, dtype: str, compare: str, vllm: Path | None = None) -> t
 
 
 def _lookup(name: str) -> int | None:
-    if name == "transformers":
+    if name in ("transformers", _STATIC):
         return None
     start, _, tokens = name.rpartition("-")
     if start != "prompt-lookup" or not tokens.isdigit() or int(tokens) < 1:
         raise TaskError(
-            f"{name!r} cannot be compared; give transformers, prompt-lookup-N, vllm, vllm-ngram-N or vllm-suffix-N."
+            f"{name!r} cannot be compared; give transformers, {_STATIC}, prompt-lookup-N, vllm, vllm-ngram-N or "
+            "vllm-suffix-N."
         )
     return int(tokens)
 

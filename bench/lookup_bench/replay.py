@@ -78,7 +78,7 @@ def replay(proposer: Proposer, prompt: Prompt, answer: Sequence[int], width: int
         if len(tree) - 1 > width:
             raise AssertionError(f"{len(tree) - 1} nodes were drafted where {width} were allowed")
         copying.append(followed >= LONG_COPY)
-        path = walk(tree, _Recorded(answer, done)).path
+        path = walk(tree, Recorded(answer, done)).path
         new = answer[done : done + len(path)]
         followed = followed + len(new) if path[-1] and path[-1] not in tree.parents else 0
         done += len(new)
@@ -90,7 +90,7 @@ def replay(proposer: Proposer, prompt: Prompt, answer: Sequence[int], width: int
     return Count(len(answer), steps, drafted, tuple(times), tuple(copying))
 
 
-class _Recorded:
+class Recorded:
     """Chooses the recorded tokens one after another; past the end -1, which is no token and ends the walk."""
 
     def __init__(self, answer: Sequence[int], start: int) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from pydoc_data.topics import topics
 
+from lookup_bench.records import Edit
 from lookup_spec.errors import LookupSpecError
 
 
@@ -56,6 +57,17 @@ def default_tasks() -> list[Task]:
     described = Task("docstrings", bare, "Add a docstring to each function.", "colorsys.py")
     summary = Task("summary", "", f"{_SUMMARIZED}\n\n{topics['compound'][-_LONG:]}", max_tokens=300)
     return [*edits, broken, described, summary, _free()]
+
+
+def made_edits() -> list[Edit]:
+    """Edits whose results are known without a model: a name exchanged throughout, and the bug taken out."""
+    names = (("keyword", "kwlist", "keyword_list"), ("nturl2path", "url2pathname", "url_to_path"))
+    renames = [
+        Edit(module, f"Rename {old} to {new}.", _source(module), _source(module).replace(old, new), f"{module}.py")
+        for module, old, new in names
+    ]
+    right = _source("bisect")
+    return [*renames, Edit("bisect", _BUG_REPORT, right.replace(*_BUG, 1), right, "bisect.py")]
 
 
 def short_tasks(lines: int = 24) -> list[Task]:
