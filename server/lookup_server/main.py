@@ -101,6 +101,7 @@ def make_server(engine: Engine, settings: Settings, ready: Callable[[], None] = 
         log_level="warning",
         http=within(settings.body_seconds),
         ws="none",
+        loop="asyncio",
         server_header=False,
         timeout_graceful_shutdown=int(settings.grace_seconds + _LAST_WORDS),
     )

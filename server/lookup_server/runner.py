@@ -51,6 +51,8 @@ class Task:
         speculation: whether to draft.
         continuing: the answer goes on in the middle of the prompt's text.
         priority: how urgent it is.
+        prompt_seconds: an answer whose prompt is not computed so long after the work on it began is cancelled; None for
+            no limit. A pass that has begun is ended first.
         limit: sees every piece before it is delivered, and may end the answer by giving it a finish reason.
         stop: ends the answer early; several may share one.
     """
@@ -60,6 +62,7 @@ class Task:
     speculation: bool = True
     continuing: bool = False
     priority: Priority = "interactive"
+    prompt_seconds: float | None = None
     limit: Callable[[Piece], Piece] = lambda piece: piece
     stop: Stop = field(default_factory=Stop)
 
@@ -125,6 +128,15 @@ class _Job:
     task: Task
     delivered: int = 0  # tokens
     last: float = 0.0  # when
+
+    @property
+    def late(self) -> bool:
+        """Whether its prompt takes too long."""
+        most = self.task.prompt_seconds
+        if most is None or self.delivered:
+            return False
+        stats = self.session.stats()
+        return not stats.forward_passes and stats.prefill_seconds > most
 
 
 class Runner:
@@ -251,7 +263,7 @@ class Runner:
     def _turn(self, jobs: Sequence[_Job]) -> list[_Job]:
         """One step; returns the jobs that go on."""
         for job in jobs:
-            if (job.channel.closed or job.task.stop.reason is not None) and not job.session.finished:
+            if (job.channel.closed or job.task.stop.reason is not None or job.late) and not job.session.finished:
                 job.session.cancel()
         try:
             self.steps += self.engine.step()

@@ -14,7 +14,7 @@ from lookup_server.settings import Settings
 from lookup_spec.model.embedded import EMBEDDED, is_installed
 from lookup_spec.pipeline.engine import Engine
 from tests.server.test_serve import command
-from tests.server.tiny_service import FIM, Running, running, tiny_model
+from tests.server.tiny_service import FIM, Running, SlowEngine, running, tiny_model, until
 
 SMALL = EMBEDDED["qwen2.5-coder-0.5b-instruct"]
 TIMES = [f"{kind}_{name}" for kind in ("prompt", "predicted") for name in ("n", "ms", "per_token_ms", "per_second")]
@@ -330,3 +330,39 @@ def test_a_real_model_fills_in_an_obvious_middle() -> None:
         ]
     assert replies[0]["content"] == replies[1]["content"]
     assert replies[0]["content"].startswith("- second\n")
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_prompt_over_its_time_gets_nothing_and_the_next_request_goes_on_from_there(stream: bool) -> None:
+    """In the end the answer is the one that there would have been."""
+    body = {"prompt": [5] * 1200, "n_predict": 12, "temperature": 0, "stream": stream}
+    limits = ({"t_max_prompt_ms": 60}, {"t_max_prompt_ms": 60_000})
+    engine = SlowEngine(tiny_model(), prefill_chunk=64)
+    with running(engine, Settings()) as one, httpx.Client(base_url=one.url, timeout=20, trust_env=False) as client:
+
+        def ask(more: dict[str, int]) -> tuple[str, Any]:
+            if not stream:
+                told = post(client, "/completion", {**body, **more})
+                return told["content"], told
+            parts = chunks(client, "/completion", {**body, **more})
+            return "".join(part["content"] for part in parts), parts[-1]
+
+        (cut, cut_end), (rest, rest_end) = (ask(more) for more in limits)
+        assert (cut, cut_end["tokens_predicted"], cut_end["stop_type"]) == ("", 0, "limit")
+        assert rest_end["timings"]["cache_n"] >= 64
+        assert rest_end["tokens_predicted"] > 0
+        until(lambda: one.runner.active == 0)
+        fresh = [*body["prompt"]]
+        assert (
+            rest
+            == post(client, "/completion", {**body, "stream": False, "prompt": fresh, "t_max_prompt_ms": 0})["content"]
+        )
+
+
+def test_a_warm_up_may_take_longer_than_its_client_says() -> None:
+    """They all say one millisecond, and mean that nobody waits."""
+    body = {"prompt": [5] * 600, "n_predict": 0, "t_max_prompt_ms": 1, "t_max_predict_ms": 1}
+    engine = SlowEngine(tiny_model(), prefill_chunk=64)
+    with running(engine, Settings()) as one, httpx.Client(base_url=one.url, timeout=20, trust_env=False) as client:
+        post(client, "/completion", body)
+        assert post(client, "/completion", {**body, "n_predict": 1})["timings"]["cache_n"] == 599

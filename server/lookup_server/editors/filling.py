@@ -10,7 +10,7 @@ from lookup_server.editors.forms import Asked
 from lookup_server.editors.requests import FimRequest, TabbyRequest
 from lookup_server.editors.rewrite import Rewriting, started
 from lookup_server.errors import from_exception
-from lookup_server.openai.length import refuse_too_long
+from lookup_server.prompt_ids import refuse_too_long
 from lookup_server.openai.replies import Answer, Head, Reply
 from lookup_server.openai.seeds import seeded
 from lookup_server.runner import Task

@@ -8,7 +8,8 @@ from pydantic import Field, JsonValue, model_validator
 
 from lookup_server.body import Body
 from lookup_server.errors import refuse
-from lookup_server.openai.requests import Number, SamplingFields
+from lookup_server.openai.requests import SamplingFields
+from lookup_server.shared_fields import Number
 
 Seed = Annotated[int, Field(ge=0, lt=2**64)]
 

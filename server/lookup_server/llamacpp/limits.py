@@ -36,6 +36,10 @@ class Limits:
 
     def __call__(self, piece: Piece) -> Piece:
         """The piece, or the part of it that belongs to the answer."""
+        if (
+            piece.finish_reason == "cancelled"
+        ):  # its prompt took too long; if nobody listens any more, it does not matter
+            return replace(piece, text=piece.text + self._guard.flush(), finish_reason="length")
         text = self._guard.push(piece.text)
         late = 0 < self._seconds < piece.stats.decode_seconds
         if self._guard.ended or (late and "\n" in text):

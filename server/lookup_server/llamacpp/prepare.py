@@ -9,8 +9,8 @@ from lookup_server.llamacpp.limits import Limits, warmed_up
 from lookup_server.llamacpp.replies import Form, LlamaReply
 from lookup_server.llamacpp.requests import CompletionBody, GenerationBody, InfillBody
 from lookup_server.llamacpp.tokens import text_of
-from lookup_server.openai.length import refuse_too_long
 from lookup_server.openai.seeds import seeded
+from lookup_server.prompt_ids import ids_of
 from lookup_server.runner import Task
 from lookup_spec.params import SamplingParams
 from lookup_spec.pipeline.engine import Engine
@@ -56,7 +56,7 @@ def completion_tasks(
     Raises:
         InvalidRequestError: it can never be served.
     """
-    prompts = [engine.prompts.text(_ids(engine, prompt)).prompt for prompt in body.prompts]
+    prompts = [engine.prompts.text(ids_of(engine, prompt)).prompt for prompt in body.prompts]
     options = {**body.sampling(defaults), "grammar": body.form}
     return _tasks(body, engine, model, options, prompts, batched=body.batched)
 
@@ -100,6 +100,7 @@ def _tasks(
             continuing=True,
             # Nobody waits for a warm-up.
             priority="batch" if warming else "interactive",
+            prompt_seconds=None if warming else _seconds(body.t_max_prompt_ms),
             limit=warmed_up if warming else Limits(body.n_indent or 0, body.t_max_predict_ms or 0),
         )
         for prompt in prompts
@@ -109,6 +110,7 @@ def _tasks(
     extra = {
         "n_predict": -1 if body.max_tokens is None else body.max_tokens,
         "n_indent": body.n_indent or 0,
+        "t_max_prompt_ms": body.t_max_prompt_ms or -1,
         "t_max_predict_ms": body.t_max_predict_ms or -1,
     }
     form = Form(model, {**settings, **extra}, body.response_fields, bool(body.return_tokens), batched)
@@ -116,8 +118,6 @@ def _tasks(
     return tasks, LlamaReply(form, [(text, truncated) for text in texts])
 
 
-def _ids(engine: Engine, prompt: str | list[int]) -> tuple[int, ...]:
-    if not isinstance(prompt, str):
-        return tuple(prompt)
-    refuse_too_long(engine, prompt)
-    return engine.prompts.encode(prompt)
+def _seconds(milliseconds: int | None) -> float | None:
+    """A limit; 0 and less are none."""
+    return milliseconds / 1000 if milliseconds is not None and milliseconds > 0 else None

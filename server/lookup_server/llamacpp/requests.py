@@ -13,7 +13,8 @@ from pydantic import Field, JsonValue, model_validator
 
 from lookup_server.body import Body
 from lookup_server.errors import refuse
-from lookup_server.openai.requests import MAX_CHOICES, Count, Message, Number, TokenId
+from lookup_server.openai.requests import Message
+from lookup_server.shared_fields import MAX_CHOICES, AnswerFields, Count, Number, PromptField, TokenId
 from lookup_spec.grammar import Grammar
 
 TOP_K, TOP_P, MIN_P = 40, 0.95, 0.05  # llama.cpp's defaults
@@ -23,7 +24,7 @@ Limit = Annotated[int, Field(ge=-2, lt=2**31)]
 Milliseconds = Annotated[int, Field(ge=-1, lt=2**31)]
 
 
-class GenerationBody(Body):
+class GenerationBody(AnswerFields):
     """What ``/completion`` and ``/infill`` share.
 
     Attributes:
@@ -34,34 +35,25 @@ class GenerationBody(Body):
         seed: -1 draws one.
         n_indent: an answer ends before a new line with fewer letters of indentation.
         t_max_predict_ms: after this time, an answer ends with its line.
+        t_max_prompt_ms: if the prompt is not computed after this time, the answer ends there, empty; what was computed
+            is kept for the next request. A warm-up, which nobody waits for, goes on.
         response_fields: of a whole reply, or a stream's last chunk, only these; ``timings/prompt_n`` is a field
             inside another.
-        speculation: false for plain decoding; an extension.
     """
 
-    model: str | None = None
-    stream: bool | None = None
     n_predict: Limit | None = None
     n_cmpl: Annotated[int, Field(ge=1, le=MAX_CHOICES)] | None = None
-    temperature: Number | None = None
-    top_k: Annotated[int, Field(ge=-1, lt=2**31)] | None = None
-    top_p: Number | None = None
-    min_p: Number | None = None
     repeat_penalty: Number | None = None
-    presence_penalty: Number | None = None
-    frequency_penalty: Number | None = None
     samplers: list[Sampler] | None = None
     seed: Annotated[int, Field(ge=-1, lt=2**64)] | None = None
     stop: list[str] | None = None
-    ignore_eos: bool | None = None
     n_indent: Count | None = None
     t_max_predict_ms: Milliseconds | None = None
+    t_max_prompt_ms: Milliseconds | None = None
     response_fields: list[str] | None = None
     return_tokens: bool | None = None
-    speculation: bool | None = None
 
-    # These cannot change an answer. llama.cpp itself does nothing about the time that a prompt takes.
-    t_max_prompt_ms: Milliseconds | None = None
+    # These cannot change an answer.
     cache_prompt: bool | None = None
     id_slot: int | None = None
     n_cache_reuse: int | None = None
@@ -126,20 +118,14 @@ class GenerationBody(Body):
         }
 
 
-class CompletionBody(GenerationBody):
+class CompletionBody(GenerationBody, PromptField):
     """A body for ``/completion``."""
 
-    prompt: Annotated[
-        str | list[str] | list[TokenId] | list[list[TokenId]],
-        Field(description="a string, a list of strings, a list of token ids, or a list of such lists"),
-    ]
     json_schema: dict[str, JsonValue] | None = None
     grammar: str | None = None
 
     @model_validator(mode="after")
-    def _asks_something(self) -> CompletionBody:
-        if not self.prompt:
-            refuse("prompt", "it is empty")
+    def _has_one_form(self) -> CompletionBody:
         if self.json_schema is not None and self.grammar:
             refuse("grammar", "it does not go with json_schema; give one of the two")
         return self
@@ -150,15 +136,6 @@ class CompletionBody(GenerationBody):
         if self.json_schema is not None:
             return Grammar.json_schema(self.json_schema)
         return Grammar.gbnf(self.grammar) if self.grammar else None
-
-    @property
-    def prompts(self) -> list[str | list[int]]:
-        """The prompts, one by one."""
-        if isinstance(self.prompt, str):
-            return [self.prompt]
-        if isinstance(self.prompt[0], int):
-            return [self.prompt]  # all items are ints if the first is
-        return self.prompt  # type: ignore[return-value]  # all items are strings, or all are lists
 
     @property
     def batched(self) -> bool:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lookup_server.openai.calls import Calling, CallingAnswer, calling_of
-from lookup_server.openai.length import refuse_too_long
 from lookup_server.openai.replies import Answer, Head, Reply
 from lookup_server.openai.requests import ChatRequest, text_of
 from lookup_server.openai.seeds import seeded
 from lookup_server.openai.tokens import Json, chat_logprobs
+from lookup_server.prompt_ids import refuse_too_long
 from lookup_server.runner import Task
 from lookup_spec.engine.session import Piece
 from lookup_spec.pipeline.engine import Engine

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lookup_server.openai.length import refuse_too_long
 from lookup_server.openai.replies import Answer, Head, Reply
 from lookup_server.openai.requests import CompletionRequest
 from lookup_server.openai.seeds import seeded
 from lookup_server.openai.tokens import CompletionLogprobs, Json, join_completion_logprobs
+from lookup_server.prompt_ids import ids_of, refuse_too_long
 from lookup_server.runner import Task
 from lookup_spec.engine.session import Piece
 from lookup_spec.pipeline.engine import Engine
@@ -112,14 +112,7 @@ def _told(engine: Engine, prompt: str | list[int], suffix: str | None) -> Told:
     if suffix and isinstance(prompt, str):
         refuse_too_long(engine, prompt + suffix)
         return fill(engine, prompt, suffix).told
-    return engine.prompts.text(_ids(engine, prompt))
-
-
-def _ids(engine: Engine, prompt: str | list[int]) -> tuple[int, ...]:
-    if not isinstance(prompt, str):
-        return tuple(prompt)
-    refuse_too_long(engine, prompt)
-    return engine.prompts.encode(prompt)
+    return engine.prompts.text(ids_of(engine, prompt))
 
 
 def _text(engine: Engine, prompt: str | list[int]) -> str:

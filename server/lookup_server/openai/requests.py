@@ -14,18 +14,15 @@ from pydantic import Field, JsonValue, field_validator, model_validator
 from lookup_server.body import Body
 from lookup_server.errors import refuse
 from lookup_server.openai.tools import MAX_TOOLS, NamedTool, ResponseFormat, ToolCall, ToolField
+from lookup_server.shared_fields import MAX_CHOICES, AnswerFields, Count, Number, PromptField, TokenId
 from lookup_spec.params import Priority
 
-MAX_CHOICES = 128
 _AS_THEY_ARE = (
     *("max_tokens", "temperature", "top_p", "presence_penalty", "frequency_penalty", "min_p", "repetition_penalty"),
     *("min_tokens", "stop_token_ids", "ignore_eos", "bad_words"),
 )
 
-Number = Annotated[float, Field(allow_inf_nan=False)]
-TokenId = Annotated[int, Field(ge=0)]
 Bias = Annotated[float, Field(ge=-100, le=100)]
-Count = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class StreamOptions(Body):
@@ -43,30 +40,20 @@ class StreamOptions(Body):
     include_obfuscation: bool | None = None
 
 
-class SamplingFields(Body):
-    """What both APIs share. The second group are extensions with vLLM's names, but for ``speculation``."""
+class SamplingFields(AnswerFields):
+    """What both APIs share. The second group are extensions with vLLM's names."""
 
-    model: str | None = None
     n: Annotated[int, Field(ge=1, le=MAX_CHOICES)] | None = None
-    stream: bool | None = None
     stream_options: StreamOptions | None = None
     max_tokens: Count | None = None
-    temperature: Number | None = None
-    top_p: Number | None = None
     stop: Annotated[str | list[str] | None, Field(description="a string or a list of strings")] = None
     seed: Annotated[int, Field(ge=-(2**63), lt=2**64)] | None = None
     logit_bias: dict[str, Bias] | None = None
-    presence_penalty: Number | None = None
-    frequency_penalty: Number | None = None
 
-    top_k: Annotated[int, Field(ge=-1, lt=2**31)] | None = None
-    min_p: Number | None = None
     repetition_penalty: Number | None = None
     min_tokens: Count | None = None
     stop_token_ids: list[TokenId] | None = None
-    ignore_eos: bool | None = None
     bad_words: list[str] | None = None
-    speculation: bool | None = None
 
     service_tier: str | None = None
 
@@ -117,13 +104,9 @@ class SamplingFields(Body):
         return given
 
 
-class CompletionRequest(SamplingFields):
+class CompletionRequest(SamplingFields, PromptField):
     """A body for ``/v1/completions``."""
 
-    prompt: Annotated[
-        str | list[str] | list[TokenId] | list[list[TokenId]],
-        Field(description="a string, a list of strings, a list of token ids, or a list of such lists"),
-    ]
     best_of: int | None = None
     echo: bool | None = None
     logprobs: Annotated[int, Field(ge=0, le=5)] | None = None
@@ -131,8 +114,6 @@ class CompletionRequest(SamplingFields):
 
     @model_validator(mode="after")
     def _implemented(self) -> CompletionRequest:
-        if not self.prompt:
-            refuse("prompt", "it is empty")
         if self.suffix and not all(isinstance(prompt, str) for prompt in self.prompts):
             refuse("suffix", "it only goes with prompts that are strings")
         if self.best_of not in (None, self.choices):
@@ -140,15 +121,6 @@ class CompletionRequest(SamplingFields):
         if self.echo and self.logprobs is not None:
             refuse("logprobs", "log-probabilities of the prompt, which echo asks for, are not supported")
         return self
-
-    @property
-    def prompts(self) -> list[str | list[int]]:
-        """The prompts, one by one."""
-        if isinstance(self.prompt, str):
-            return [self.prompt]
-        if isinstance(self.prompt[0], int):
-            return [self.prompt]  # all items are ints if the first is
-        return self.prompt  # type: ignore[return-value]  # all items are strings, or all are lists
 
 
 class TextPart(Body):

@@ -1,4 +1,4 @@
-"""A look at the size of a text before all of it is tokenized, which takes seconds for megabytes."""
+"""Prompts as token ids, and a look at the size of a text before all of it is tokenized: megabytes take seconds."""
 
 from __future__ import annotations
 
@@ -28,3 +28,15 @@ def refuse_too_long(engine: Engine, text: str) -> None:
             code="context_length_exceeded",
             details={"n_prompt_tokens": tokens * len(text) // size, "n_ctx": engine.context_length},
         )
+
+
+def ids_of(engine: Engine, prompt: str | list[int]) -> tuple[int, ...]:
+    """The ids of a prompt that is a text, or ids already.
+
+    Raises:
+        ApiError: it cannot fit.
+    """
+    if not isinstance(prompt, str):
+        return tuple(prompt)
+    refuse_too_long(engine, prompt)
+    return engine.prompts.encode(prompt)
