@@ -6,6 +6,7 @@ import importlib.util
 import json
 import sys
 from dataclasses import asdict, replace
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,13 +18,14 @@ from rich.table import Table
 from lookup_spec.errors import LookupSpecError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from tokenizers import Tokenizer
 
     from lookup_bench.cost import Cost
     from lookup_bench.e2e import Row
     from lookup_bench.gpu import Report
+    from lookup_bench.layout import Case
     from lookup_bench.load import Row as LoadRow
     from lookup_bench.records import Edit
     from lookup_bench.replay import Contestant, Figures
@@ -36,6 +38,13 @@ app = typer.Typer(
 )
 
 DEFAULT_MODEL = "qwen2.5-coder-0.5b-instruct"
+
+
+class Grouping(str, Enum):
+    """What tells groups of edits apart."""
+
+    LANGUAGE = "language"
+    REPO = "repo"
 
 
 @app.command()
@@ -52,19 +61,30 @@ def replay(
         str, typer.Option(help="Whose tokenizer: a tokenizer.json, a directory, or an embedded model's name.")
     ] = DEFAULT_MODEL,
     width: Annotated[str, typer.Option(help="Drafted nodes per step, one or several: 8,16,32,64.")] = "8,16,32,64",
+    by: Annotated[Grouping | None, typer.Option(help="Also show what comes of each language or project.")] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Also run ours without these, by name as in the stats: answer,near; or counts. May be repeated."
+        ),
+    ] = None,
     json_path: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
 ) -> None:
-    """Counts forward passes per answer when recorded edits are replayed through proposers. No model runs."""
+    """Counts forward passes per answer when recorded edits are replayed through proposers. No model runs.
+
+    With --by or --without, only ours and the oracle run.
+    """
     try:
         rows = _replay(
-            edits or [], git, limit, workspace or [], model, _numbers(width, "--width", "widths", "8,16,32,64")
-        )
+            edits or [], git, limit, workspace or [], model, _numbers(width, "--width", "widths", "8,16,32,64"), by,
+            without or [],
+        )  # fmt: skip
         if json_path is not None:
             _write(json_path, rows)
     except LookupSpecError as error:
         typer.echo(f"lookup-spec bench replay: {' '.join(str(error).split())}", err=True)
         raise typer.Exit(1) from None
-    Console().print(_table(rows))
+    Console().print(_table(rows) if by is None and not without else _wide_table(rows))
 
 
 @app.command()
@@ -283,25 +303,33 @@ def _load_table(rows: Sequence[LoadRow]) -> Table:
 
 
 def _replay(edits: Sequence[Path], git: Path | None, limit: int, workspace: Sequence[Path], model: str,
-            widths: Sequence[int]) -> list[Figures]:  # fmt: skip
+            widths: Sequence[int], by: Grouping | None, without: Sequence[str]) -> list[Figures]:  # fmt: skip
+    from lookup_bench.ablation import parsed
     from lookup_bench.layout import MAX_ANSWER_TOKENS, cases
     from lookup_bench.records import RecordError, read_texts
     from lookup_bench.replay import compare
     from lookup_bench.tokenizer import open_tokenizer
 
+    taken_out = {names: parsed(names) for names in without}
     records = _records(edits, git, limit)
     texts = read_texts(workspace)
     tokenizer = open_tokenizer(model)
     tasks = list(cases(records, tokenizer, texts))
     if not tasks:
         raise RecordError(f"All {len(records)} edits have answers of more than {MAX_ANSWER_TOKENS} tokens.")
-    contestants, oracle = _contestants(tokenizer)
+    contestants, oracle = _contestants(tokenizer, taken_out, peers=by is None and not without)
     console = Console(file=sys.stderr)
     if len(tasks) < len(records):
         console.print(f"{len(records) - len(tasks)} edits left out: answers over {MAX_ANSWER_TOKENS} tokens.")
     with Progress(console=console, transient=True) as progress:
         bar = progress.add_task(f"{len(tasks)} edits", total=len(widths) * (len(contestants) + 1))
-        return compare(contestants, oracle, tasks, widths, lambda: progress.advance(bar))
+        return compare(contestants, oracle, tasks, widths, lambda: progress.advance(bar), _group(by))
+
+
+def _group(by: Grouping | None) -> Callable[[Case], str] | None:
+    if by is None:
+        return None
+    return lambda case: (case.edit.language if by is Grouping.LANGUAGE else case.edit.repo) or "not told"
 
 
 def _records(edits: Sequence[Path], git: Path | None, limit: int) -> list[Edit]:
@@ -315,8 +343,11 @@ def _records(edits: Sequence[Path], git: Path | None, limit: int) -> list[Edit]:
     return records
 
 
-def _contestants(tokenizer: Tokenizer) -> tuple[list[Contestant], Contestant]:
-    """All proposers, and the oracle. Ours are fresh for each edit, so the order of edits does not matter."""
+def _contestants(
+    tokenizer: Tokenizer, without: Mapping[str, frozenset[str]], *, peers: bool
+) -> tuple[list[Contestant], Contestant]:
+    """Proposers, and the oracle. Ours are fresh for each edit, so the order of edits does not matter."""
+    from lookup_bench.ablation import AblatedProposer
     from lookup_bench.layout import Case
     from lookup_bench.peers import CopyOracle, LongestMatch, PromptLookup, SuffixDecoding
     from lookup_bench.replay import Contestant
@@ -334,8 +365,17 @@ def _contestants(tokenizer: Tokenizer) -> tuple[list[Contestant], Contestant]:
         told = text_prompt(case.prompt.ids, retokenizer).prompt
         return replace(told, references=(*told.references, *case.prompt.references))
 
+    def ablated(names: frozenset[str]) -> Callable[[Case], LookupProposer]:
+        return lambda _: AblatedProposer(names, store, retokenizer)
+
+    oracle = Contestant("oracle: best single copy", lambda case: CopyOracle(case.answer))
     contestants = [
         Contestant("lookup-spec", ours, Case.predicted),
+        *(Contestant(f"without {text}", ablated(names), Case.predicted) for text, names in without.items()),
+    ]
+    if not peers:
+        return contestants, oracle
+    contestants += [
         Contestant("lookup-spec, base span only", ours),
         Contestant("lookup-spec, bare prompt", ours, bare),
         Contestant("prompt lookup, 10 tokens", lambda _: PromptLookup()),
@@ -344,7 +384,7 @@ def _contestants(tokenizer: Tokenizer) -> tuple[list[Contestant], Contestant]:
     ]
     if importlib.util.find_spec("arctic_inference") is not None:
         contestants.append(Contestant("suffix decoding (arctic)", lambda _: SuffixDecoding()))
-    return contestants, Contestant("oracle: best single copy", lambda case: CopyOracle(case.answer))
+    return contestants, oracle
 
 
 def _costs(records: Sequence[Edit], contexts: Sequence[int], sample: int, size: int, model: str, width: int,
@@ -398,4 +438,27 @@ def _table(rows: Sequence[Figures]) -> Table:
             f"{row.drafted_per_step:.1f}", f"{row.us_per_step:.0f}",
             end_section=after is not None and after.width != row.width,
         )  # fmt: skip
+    return table
+
+
+def _wide_table(rows: Sequence[Figures]) -> Table:
+    """One row for each group and proposer, with all widths beside each other."""
+    everything = next(row for row in rows if not row.group)
+    table = Table(title=f"{everything.records} edits, {everything.tokens:,} tokens: tokens/step, of oracle (drafted)")
+    table.add_column("of", no_wrap=True)
+    table.add_column("edits", justify="right")
+    table.add_column("proposer", no_wrap=True)
+    lines: dict[tuple[str, str], list[Figures]] = {}
+    for row in rows:
+        lines.setdefault((row.group, row.proposer), []).append(row)
+    for row in next(iter(lines.values())):
+        table.add_column(f"{row.width} nodes", justify="right", no_wrap=True)
+    last = rows[-1].proposer
+    for group in dict.fromkeys(group for group, _ in lines):
+        for proposer in dict.fromkeys(proposer for _, proposer in lines):
+            line = lines[group, proposer]
+            cells = [
+                f"{row.tokens_per_step:.2f}, {row.oracle_fraction:.3f} ({row.drafted_per_step:.1f})" for row in line
+            ]
+            table.add_row(group or "all", str(line[0].records), proposer, *cells, end_section=proposer == last)
     return table

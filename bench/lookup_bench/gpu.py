@@ -281,7 +281,7 @@ def _replayed(
     tokens = passes = edits = 0
     seconds, plain = 0.0, []
     for case in cases:
-        if not clock.allows(f"edit {case.id} replayed by shape {name}"):
+        if not clock.allows(f"edit {case.edit.id} replayed by shape {name}"):
             continue
         cache = model.new_cache(len(case.prompt.ids) + len(case.answer) + sizes.draft)
         _feed(model, cache, case.prompt.ids[:-1])

@@ -22,13 +22,13 @@ class Case:
     """One edit as a decoding task.
 
     Attributes:
-        id: of the edit.
+        edit: what it is made from.
         prompt: with the file before the change as its base.
         prediction: the answer if nothing were to change; the layout that is asked for tells it.
         answer: the fenced file after the change and the end token.
     """
 
-    id: str
+    edit: Edit
     prompt: Prompt
     prediction: tuple[int, ...]
     answer: tuple[int, ...]
@@ -57,7 +57,7 @@ def cases(
         fence = fence_for(edit.before, edit.after)
         prediction, answer = (_answer(text, fence, tokenizer) for text in (edit.before, edit.after))
         if len(answer) <= most:
-            yield Case(edit.id, _prompt(edit, fence, tokenizer, files), prediction, answer)
+            yield Case(edit, _prompt(edit, fence, tokenizer, files), prediction, answer)
 
 
 def _answer(text: str, fence: str, tokenizer: Tokenizer) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ import json
 import subprocess
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from lookup_spec.errors import LookupSpecError
 
@@ -28,6 +28,8 @@ class Edit:
         before: the whole file before it.
         after: the whole file after it.
         path: of the file in its project, or ``""``.
+        repo: the project, or ``""``.
+        language: that the file is written in, or ``""``.
     """
 
     id: str
@@ -35,11 +37,13 @@ class Edit:
     before: str
     after: str
     path: str = ""
+    repo: str = ""
+    language: str = ""
 
 
 def read_edits(path: Path) -> list[Edit]:
-    """The edits in a JSON Lines file with the fields ``instruction``, ``before``, ``after`` (and ``id``,
-    ``path``).
+    """The edits in a JSON Lines file with the fields ``instruction``, ``before``, ``after`` (and ``id``, ``path``,
+    ``repo``, ``language``). Without the last, a file's ending stands for its language.
 
     Raises:
         RecordError: the file cannot be read, or a line is no such object.
@@ -64,12 +68,15 @@ def _edit(path: Path, number: int, line: str) -> Edit:
     for field in ("instruction", "before", "after"):
         if not isinstance(record.get(field), str):
             raise RecordError(f"Line {number} of {path} has no text in its field {field!r}.")
+    changed = str(record.get("path", ""))
     return Edit(
         id=str(record.get("id", f"{path.name}:{number}")),
         instruction=record["instruction"],
         before=record["before"],
         after=record["after"],
-        path=str(record.get("path", "")),
+        path=changed,
+        repo=str(record.get("repo", "")),
+        language=str(record.get("language", PurePath(changed).suffix)),
     )
 
 
@@ -88,7 +95,8 @@ def git_edits(repository: Path, limit: int) -> list[Edit]:
     for commit, subject, path in _single_file_commits(repository):
         before, after = (_git_text(repository, f"{name}:{path}") for name in (f"{commit}^", commit))
         if before is not None and after is not None and before.strip() and after.strip():
-            edits.append(Edit(commit[:12], subject, before, after, path))
+            name = repository.resolve().name
+            edits.append(Edit(commit[:12], subject, before, after, path, name, PurePath(path).suffix))
             if len(edits) == limit:
                 break
     if not edits:

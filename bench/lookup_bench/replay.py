@@ -102,9 +102,22 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One proposer at one width, over all records."""
+    """One proposer at one width, over all records or a group of them.
+
+    Attributes:
+        proposer: its name.
+        group: name of the group, or ``""`` for all.
+        width: most drafted nodes a step.
+        tokens_per_step: of the answers.
+        drafted_per_step: nodes besides node 0.
+        us_per_step: the proposer's own time, the median.
+        oracle_fraction: tokens per step over those of the oracle.
+        records: how many.
+        tokens: of their answers.
+    """
 
     proposer: str
+    group: str
     width: int
     tokens_per_step: float
     drafted_per_step: float
@@ -114,25 +127,22 @@ class Figures:
     tokens: int
 
 
-def measure(contestant: Contestant, cases: Iterable[Case], width: int, oracle: float | None = None) -> Figures:
-    """Replays every case with a proposer of its own.
+def measure(contestant: Contestant, cases: Iterable[Case], width: int) -> list[Count]:
+    """Replays every case with a proposer of its own, drafting at most ``width`` nodes a step."""
+    return [replay(contestant.make(case), contestant.prompt(case), case.answer, width) for case in cases]
 
-    Args:
-        contestant: who proposes.
-        cases: the recorded edits, at least one.
-        width: most drafted nodes a step.
-        oracle: tokens per step of the oracle at this width; None if this is the oracle.
-    """
-    counts = [replay(contestant.make(case), contestant.prompt(case), case.answer, width) for case in cases]
+
+def figures(name: str, group: str, width: int, counts: Sequence[Count], bounds: Sequence[Count]) -> Figures:
+    """Totals of a proposer's counts, at least one, beside the oracle's for the same cases."""
     tokens, steps = sum(count.tokens for count in counts), sum(count.steps for count in counts)
-    per_step = tokens / steps
     return Figures(
-        proposer=contestant.name,
+        proposer=name,
+        group=group,
         width=width,
-        tokens_per_step=per_step,
+        tokens_per_step=tokens / steps,
         drafted_per_step=sum(count.drafted for count in counts) / steps,
         us_per_step=statistics.median(time for count in counts for time in count.microseconds),
-        oracle_fraction=1.0 if oracle is None else per_step / oracle,
+        oracle_fraction=sum(count.steps for count in bounds) / steps,
         records=len(counts),
         tokens=tokens,
     )
@@ -144,14 +154,32 @@ def compare(
     cases: Sequence[Case],
     widths: Sequence[int],
     progress: Callable[[], None],
+    group: Callable[[Case], str] | None = None,
 ) -> list[Figures]:
-    """All contestants at all widths, the oracle last in each width; ``progress`` is called after each."""
+    """All contestants at all widths, the oracle last in each width; ``progress`` is called after each.
+
+    Args:
+        contestants: who proposes.
+        oracle: the bound.
+        cases: the recorded edits, at least one.
+        widths: most drafted nodes a step.
+        progress: called whenever a contestant has replayed all cases.
+        group: which group a case belongs to; then there are also figures of each group, in order of their names, before
+            those of all.
+    """
+    groups: dict[str, list[int]] = {}
+    if group is not None:
+        for place, case in enumerate(cases):
+            groups.setdefault(group(case), []).append(place)
+    parts = [*sorted(groups.items()), ("", list(range(len(cases))))]
     rows: list[Figures] = []
     for width in widths:
-        bound = measure(oracle, cases, width)
-        for contestant in contestants:
-            rows.append(measure(contestant, cases, width, bound.tokens_per_step))
+        bounds = measure(oracle, cases, width)
+        for contestant in (*contestants, oracle):
+            counts = bounds if contestant is oracle else measure(contestant, cases, width)
+            rows += [
+                figures(contestant.name, name, width, [counts[n] for n in places], [bounds[n] for n in places])
+                for name, places in parts
+            ]
             progress()
-        rows.append(bound)
-        progress()
     return rows

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from lookup_spec.propose.announced import announced
 from lookup_spec.propose.changed import NEVER, Changes, Return
 from lookup_spec.propose.ending import Ending, Endings
 from lookup_spec.propose.guess import Guess, Kind, matched
-from lookup_spec.propose.retokenizer import Retokenizer
 
 _STRONG = 8
 _NEAR = 32
@@ -32,28 +30,19 @@ class Base:
     Args:
         ids: the whole answer as it is expected if nothing changes.
         low: where the text itself begins in it, behind what opens it.
-        high: where it ends.
         endings: of tokens.
-        retokenizer: knows the tokenizer; None proposes no changes.
+        changes: of the text between ``low`` and its end; None proposes none.
     """
 
-    def __init__(
-        self, ids: Sequence[int], low: int, high: int, endings: Endings, retokenizer: Retokenizer | None = None
-    ) -> None:
-        self.ids = list(ids)
+    def __init__(self, ids: Sequence[int], low: int, endings: Endings, changes: Changes | None = None) -> None:
+        self.ids = ids
         self._low = low
         self._endings = endings
-        self._retokenizer = retokenizer
-        self._changes = None if retokenizer is None else Changes(self.ids, low, high, retokenizer)
+        self._changes = changes
         self.cursor, self.gap, self.run = low, 0, 0
         self._begun = False  # the base was followed for a while
         self._anchors: list[int] = []
         self._ahead: Guess | None = None  # the rest of the detour at the cursor that the answer is in
-
-    def announce(self, message: Sequence[int]) -> None:
-        """Takes in a message that may ask for changes; to be called before anything is written."""
-        if self._retokenizer is not None and self._changes is not None:
-            self._changes.add(announced("".join(self._retokenizer.pieces(message))))
 
     def first_guesses(self) -> list[Guess]:
         """How the answer may begin."""

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
+from lookup_spec.propose.announced import announced
 from lookup_spec.propose.change import Change, Edit, Indent, Reach
 from lookup_spec.propose.detour import detours, stretches
 from lookup_spec.propose.guess import Detour, Guess, Kind
@@ -66,6 +67,10 @@ class Changes:
             if change not in self._changes:
                 self._changes = [*self._changes[1 - _MOST :], change]
                 self._marked.clear()
+
+    def announce(self, message: Sequence[int]) -> None:
+        """Takes in a message that may ask for changes; to be called before anything is written."""
+        self.add(announced("".join(self._retokenizer.pieces(message))))
 
     def notice(self, back: Return, known: Sequence[int], end: int) -> None:
         """Takes in what may have been the first place of a change.

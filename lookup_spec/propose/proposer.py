@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, chain, pairwise
 from operator import itemgetter
 
 from lookup_spec.propose.alike import Alike
 from lookup_spec.propose.base import Base
 from lookup_spec.propose.blocks import blocks
-from lookup_spec.propose.changed import NEVER
+from lookup_spec.propose.changed import NEVER, Changes
 from lookup_spec.propose.counts import count
 from lookup_spec.propose.ending import Ending, Endings
 from lookup_spec.propose.frame import framed
@@ -73,19 +73,26 @@ class LookupProposer:
         prediction = next((item for item in prompt.references if item.kind == "prediction"), None)
         expected = prediction if prediction is not None else framed(prompt.ids, span, self._retokenizer)
         self._endings = Endings(self._retokenizer)
-        self._base = Base(expected.ids, expected.opening, len(expected.ids), self._endings, self._retokenizer)
+        followed = list(expected.ids)
+        changes = None
+        if self._retokenizer is not None:
+            changes = self._changes_of(followed, expected.opening, self._retokenizer)
+            for start, end in _messages(prompt):
+                changes.announce(prompt.ids[start:end])
+        self._base = Base(followed, expected.opening, self._endings, changes)
         self._index = Index(self._text, self._base, self._segment(expected.ids))
         # The base stands in the prediction, too, and need not be looked up twice.
         for edges in _around(prompt, span):
             self._look_in(prompt.ids, edges)
         others = [reference.ids for reference in prompt.references if reference is not prediction]
         self._look_in(tuple(chain(*others)), list(accumulate(map(len, others), initial=0)))
-        for start, end in _messages(prompt):
-            self._base.announce(prompt.ids[start:end])
         self._alike = None if self._retokenizer is None else self._alike_to(expected.ids, self._retokenizer)
         self._successors = Successors()
         self._ranked: list[Ranked] | None = None
         self._ending = Ending.WORD
+
+    def _changes_of(self, ids: Sequence[int], low: int, retokenizer: Retokenizer) -> Changes:
+        return Changes(ids, low, len(ids), retokenizer)
 
     def _look_in(self, text: Sequence[int], edges: Sequence[int]) -> None:
         for start, end in blocks(edges):
@@ -132,25 +139,26 @@ class LookupProposer:
 
     def _all_guesses(self) -> list[Judged]:
         """Guesses, each judged alone."""
-        base, hazards, ending = self._base, self._hazards, self._ending
-        if len(self._text) == self._start:
-            guesses = base.first_guesses()
-        else:
-            guesses = base.guesses(self._text)
-            # In a long copy nothing else comes near, and looking would be the greater part of the work.
-            if base.gap or base.run < _SURE:
-                guesses += self._index.guesses({guess.place for guess in guesses if guess.text is base.ids})
-        found = judge(guesses, hazards, ending)
-        if base.changing and (base.gap or base.run < _SURE):
+        base = self._base
+        begins = len(self._text) == self._start
+        found = self._judge(base.first_guesses() if begins else base.guesses(self._text))
+        # In a long copy nothing else comes near, and looking would be the greater part of the work.
+        if not base.gap and base.run >= _SURE:
+            return found
+        if not begins:
+            taken = {item.guess.place for item in found if item.guess.text is base.ids}
+            found += self._judge(self._index.guesses(taken))
+        if base.changing:
             # Seeing whether the base changes at a place takes a while, so only where it matters.
             likely = [item.guess for item in found if item.probability >= _LIKELY]
-            found += judge([way for guess in likely for way in base.changed(guess)[1:]], hazards, ending)
+            found += self._judge(way for guess in likely for way in base.changed(guess)[1:])
         # Shapes are looked up only where little else is found: it takes as long as all the rest.
         if self._alike is not None and base.gap and all(item.probability < _UNSURE for item in found):
-            found += judge(self._alike.guesses(base.pivots()[0]), hazards, ending)
-        if base.gap or base.run < _SURE:
-            found += judge(self._successors.pending(self._text), hazards, ending)
-        return found
+            found += self._judge(self._alike.guesses(base.pivots()[0]))
+        return found + self._judge(self._successors.pending(self._text))
+
+    def _judge(self, guesses: Iterable[Guess]) -> list[Judged]:
+        return judge(guesses, self._hazards, self._ending)
 
     def _count_first(self, token: int) -> list[Guess] | None:
         """Counts which guesses were right; gives those that were."""

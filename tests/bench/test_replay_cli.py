@@ -91,8 +91,8 @@ def test_figures_are_printed_and_written(edits: Path, tokenizer: Path, tmp_path:
     }
     for row in rows:
         assert set(row) == {
-            "proposer", "width", "tokens_per_step", "drafted_per_step", "us_per_step", "oracle_fraction", "records",
-            "tokens",
+            "proposer", "group", "width", "tokens_per_step", "drafted_per_step", "us_per_step", "oracle_fraction",
+            "records", "tokens",
         }  # fmt: skip
         assert row["records"] == 2
         assert 1.0 <= row["tokens_per_step"] <= row["width"] + 1
@@ -100,6 +100,40 @@ def test_figures_are_printed_and_written(edits: Path, tokenizer: Path, tmp_path:
         assert row["proposer"] in output
     ours = {row["width"]: row["tokens_per_step"] for row in rows if row["proposer"] == "lookup-spec"}
     assert ours[16] > 6
+
+
+def test_a_breakdown_stands_in_one_table(edits: Path, tokenizer: Path, tmp_path: Path) -> None:
+    """By language or project, each has a line with all widths, and so have all together; where no language is told,
+    files go by their endings."""
+    out = tmp_path / "out.json"
+    with edits.open("a") as file:
+        record = {"instruction": "Rename", "before": BEFORE, "after": AFTER, "repo": "one/two", "language": "Go"}
+        file.write(json.dumps(record) + "\n")
+    for by, groups in (
+        ("language", {".py": 1, "Go": 1, "not told": 1, "": 3}),
+        ("repo", {"not told": 2, "one/two": 1, "": 3}),
+    ):
+        code, output = run("--edits", edits, "--model", tokenizer, "--width", "4,16", "--by", by, "--json", out)
+        assert code == 0, output
+        rows = json.loads(out.read_text())
+        assert list({row["group"]: row["records"] for row in rows}.items()) == list(groups.items())
+        assert {row["proposer"] for row in rows} == {"lookup-spec", "oracle: best single copy"}
+        assert len([line for line in output.splitlines() if "lookup-spec" in line]) == len(groups)
+        for row in rows:
+            assert f"{row['tokens_per_step']:.2f}, {row['oracle_fraction']:.3f}" in output
+
+
+def test_parts_can_be_left_out_by_name(edits: Path, tokenizer: Path, tmp_path: Path) -> None:
+    """Each --without adds a line; names that are none are refused with those that are."""
+    out = tmp_path / "out.json"
+    arguments = ["--edits", edits, "--model", tokenizer, "--width", 16, "--json", out]
+    code, output = run(*arguments, "--without", "renamed,near", "--without", "counts")
+    assert code == 0, output
+    rows = {row["proposer"]: row["tokens_per_step"] for row in json.loads(out.read_text())}
+    assert list(rows) == ["lookup-spec", "without renamed,near", "without counts", "oracle: best single copy"]
+    assert rows["without renamed,near"] < rows["lookup-spec"]
+    code, output = run(*arguments, "--without", "near,everything")
+    assert (code, "'everything' cannot be left out; what can is: insert" in output) == (1, True)
 
 
 def test_git_history_is_a_source(repository: Path, tokenizer: Path) -> None:
@@ -192,7 +226,7 @@ def test_long_answers_are_left_out(tokenizer: Path) -> None:
     """Edits whose answer is longer than the limit are not replayed."""
     edits = [Edit("a", "x", BEFORE, AFTER), Edit("b", "x", BEFORE, AFTER * 50)]
     opened = Tokenizer.from_file(str(tokenizer))
-    assert [case.id for case in cases(edits, opened, most=200)] == ["a"]
+    assert [case.edit.id for case in cases(edits, opened, most=200)] == ["a"]
 
 
 def test_the_base_span_is_the_file(tokenizer: Path) -> None:

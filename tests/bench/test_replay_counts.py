@@ -1,13 +1,15 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lookup_bench.layout import Case
 from lookup_bench.peers import MAX_MATCH, CopyOracle, LongestMatch, PromptLookup
-from lookup_bench.replay import Contestant, compare, measure, replay
+from lookup_bench.records import Edit
+from lookup_bench.replay import Contestant, compare, replay
 
 from lookup_spec.propose.prompt import Prompt, Reference
 from lookup_spec.propose.proposer import LookupProposer
@@ -99,9 +101,13 @@ def test_references_are_part_of_the_context_of_all() -> None:
         assert proposer.propose(2).tokens == (9, 5, 6)
 
 
+def case(prompt: tuple[int, ...], answer: tuple[int, ...], repo: str = "") -> Case:
+    return Case(Edit("", "", "", "", repo=repo), Prompt(prompt), (), answer)
+
+
 def test_figures_are_totals_over_all_records() -> None:
     """Tokens per step is all tokens over all steps, the fraction is of the oracle's, which comes last."""
-    cases = [Case("a", Prompt.plain([1, 2, 3]), (), (1, 2, 3)), Case("b", Prompt.plain([7]), (), (8, 9))]
+    cases = [case((1, 2, 3), (1, 2, 3)), case((7,), (8, 9))]
     plain = Contestant("plain", lambda _: NoProposer())
     oracle = Contestant("oracle", lambda case: CopyOracle(case.answer))
     done: list[int] = []
@@ -113,4 +119,22 @@ def test_figures_are_totals_over_all_records() -> None:
     assert rows[0].tokens_per_step == 1.0
     assert rows[0].oracle_fraction == pytest.approx(3 / 5)
     assert (rows[0].records, rows[0].tokens, rows[0].drafted_per_step) == (2, 5, 0.0)
-    assert measure(oracle, cases, 2).drafted_per_step == pytest.approx(2 / 3)
+    assert rows[1].drafted_per_step == pytest.approx(2 / 3)
+
+
+def test_figures_of_a_group_are_those_of_its_records_alone() -> None:
+    """Groups come in order of their names, all together last, and each has the figures that it has by itself."""
+    cases = [case((1, 2, 3), (1, 2, 3, 4), "b"), case((7,), (8, 9), "a"), case((5, 6), (5, 6), "b")]
+    longest = Contestant("longest", lambda _: LongestMatch())
+    oracle = Contestant("oracle", lambda case: CopyOracle(case.answer))
+
+    def figures(cases: list[Case], group: Callable[[Case], str] | None = None) -> list[dict[str, object]]:
+        rows = compare([longest], oracle, cases, [2], lambda: None, group)
+        return [{**asdict(row), "us_per_step": 0} for row in rows]
+
+    found = figures(cases, lambda case: case.edit.repo)
+    assert [(row["proposer"], row["group"]) for row in found] == [
+        ("longest", "a"), ("longest", "b"), ("longest", ""), ("oracle", "a"), ("oracle", "b"), ("oracle", ""),
+    ]  # fmt: skip
+    for name, part in (("a", cases[1:2]), ("b", cases[::2]), ("", cases)):
+        assert [{**row, "group": ""} for row in found if row["group"] == name] == figures(part)

@@ -32,7 +32,7 @@ moves = st.lists(st.tuples(st.sampled_from(["follow", "leave", "jump"]), st.inte
 
 def moved(ids: list[int], low: int, moves: list[tuple[str, int]]) -> tuple[Base, list[int]]:
     """A base along which an answer went, left it and came back elsewhere; and that answer."""
-    base, known = Base(ids, low, len(ids), Endings(Fixed())), [4]
+    base, known = Base(ids, low, Endings(Fixed())), [4]
     for move, count in moves:
         if move == "leave":
             known += [count % len(TEXTS)] * count

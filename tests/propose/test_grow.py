@@ -84,7 +84,7 @@ def test_a_tree_holds_the_likeliest_nodes_of_all_paths(
 ) -> None:
     """Guesses share nodes for as long as they agree; of all nodes that any of them has, the likeliest are drafted, each
     with the probability of its whole path, none below the floor."""
-    base = Base([0], 0, 1, Endings(None))
+    base = Base([0], 0, Endings(None))
     ranked = rank(judge(guesses, hazards, ending), hazards, 0.0)
     tree = grow(9, ranked, base, hazards, Successors(), ending, limit, floor)
     slow = {
