@@ -261,6 +261,14 @@ def gpu(
 
 
 @app.command()
+def texts(folder: Annotated[Path, typer.Argument(help="Where they go.")]) -> None:
+    """Writes fifty texts of this machine to summarize: licences, pages of Python's manual, and modules."""
+    from lookup_bench.texts import write_texts
+
+    typer.echo(f"{write_texts(folder)} texts in {folder}")
+
+
+@app.command()
 def picture(
     file: Annotated[Path, typer.Argument(help="The file to edit; it is not changed.")],
     instruction: Annotated[str, typer.Option("--instruction", "-i", help="What to change, in plain words.")],

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from functools import partial
+from typing import TypeAlias
 
 from lookup_spec.batch.feeder import Feeder
 from lookup_spec.batch.request import BadLine, Request
@@ -47,6 +48,11 @@ class Cost:
         self.completion_tokens += stats.completion_tokens
         self.forward_passes += stats.forward_passes
 
+    @classmethod
+    def total(cls, costs: Iterable[Cost]) -> Cost:
+        """All of them together."""
+        return cls(*map(sum, zip(*map(astuple, costs), strict=True)))
+
 
 @dataclass(eq=False, slots=True)
 class _Job:
@@ -54,6 +60,9 @@ class _Job:
     work: Work
     open: dict[int, Session] = field(default_factory=dict)
     outcome: Outcome | None = None
+
+
+Prepared: TypeAlias = Feeder[Request | BadLine, _Job | Outcome | BadLine]
 
 
 class Pool:
@@ -91,8 +100,18 @@ class Pool:
         Args:
             requests: read in the background, a few ahead of need. Bad lines are passed on.
         """
-        prepare = partial(_prepared, self._api)
-        feeder: Feeder[Request | BadLine, _Job | Outcome | BadLine] = Feeder(requests, prepare, _AHEAD)
+        feeder = self.feeder(requests)
+        try:
+            yield from self.work(feeder)
+        finally:
+            feeder.close()
+
+    def feeder(self, requests: Iterable[Request | BadLine]) -> Prepared:
+        """Requests that are read and prepared in the background, a few ahead of need."""
+        return Feeder(requests, partial(_prepared, self._api), _AHEAD)
+
+    def work(self, feeder: Prepared) -> Generator[Sequence[Outcome | BadLine], None, None]:
+        """As :meth:`run`, of requests that somebody else lets be prepared, and closes."""
         steps = 0
         try:
             while True:
@@ -110,10 +129,9 @@ class Pool:
             for job in self._jobs:
                 _cancel(job)
             self._jobs.clear()
-            feeder.close()
             self._engine.step()  # lets the engine see that they were cancelled
 
-    def _fill(self, feeder: Feeder[Request | BadLine, _Job | Outcome | BadLine]) -> Iterator[Outcome | BadLine]:
+    def _fill(self, feeder: Prepared) -> Iterator[Outcome | BadLine]:
         """Starts requests while there is room; those that fail at once have come to their end."""
         while self.running < self.parallel and not self._engine.load.waiting:
             if len(self._jobs) >= _BEHIND * self.parallel:

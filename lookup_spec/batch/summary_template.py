@@ -34,10 +34,15 @@ class SummaryTemplate:
             self._template = environment.from_string(source)
         except jinja2.TemplateError as error:
             raise BatchError(f"The template cannot be read: {error}.") from error
+        self._source = source
         self.digest = hashlib.sha256(source.encode()).hexdigest()[:16]
         for joining in (False, True):
             if "@text@" not in self.question("@text@", "name", joining=joining):
                 raise BatchError("The template leaves the text out; write {{ text }} where it belongs.")
+
+    def __reduce__(self) -> tuple[type[SummaryTemplate], tuple[str]]:
+        """Copied to another process, it is made from its source again."""
+        return type(self), (self._source,)
 
     @classmethod
     def read(cls, path: Path | None) -> SummaryTemplate:

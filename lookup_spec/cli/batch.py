@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import logging
-import signal
-import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lookup_spec.cli import options
+from lookup_spec.cli.batch_job import MOST_PARALLEL, Job, Model, Where
 from lookup_spec.cli.batch_report import Style, end_event, reporting, told
 from lookup_spec.cli.exits import SIGNAL, SOME_FAILED
 from lookup_spec.errors import BatchError, LookupSpecError
@@ -22,11 +19,9 @@ if TYPE_CHECKING:
     from lookup_spec.batch.results import Place
     from lookup_spec.batch.summaries import Summarizing
     from lookup_spec.batch.texts import Source
-    from lookup_spec.batch.work import Api
-    from lookup_spec.pipeline.engine import Engine
 
-_MOST_PARALLEL = 256  # what "auto" may come to
 _SUMMARY = 256  # tokens
+_REQUESTS, _SUMMARIES, _CLUSTER = "For requests that do not say", "With --summarize", "On a Ray cluster"
 
 batch = typer.Typer(no_args_is_help=True)
 
@@ -63,6 +58,10 @@ def run(
             show_default=False,
         ),
     ] = None,
+    dtype: options.DType = "auto",
+    device: options.Device = "auto",
+    calibration: options.Calibration = None,
+    no_speculation: options.NoSpeculation = False,
     max_parallel: Annotated[
         str,
         typer.Option(help="Answers at the same time; auto finds out how many give the most tokens per second."),
@@ -75,59 +74,82 @@ def run(
         Path | None,
         typer.Option(help="Where failures go.  [default: OUTPUT.errors.jsonl]", show_default=False),
     ] = None,
-    summarize: Annotated[
-        bool,
-        typer.Option(
-            "--summarize",
-            help="Summarize texts instead: INPUT is a folder, a pattern like 'docs/**/*.md', a file, or a table "
-            "(JSONL, CSV, Parquet). Long ones are summarized in parts.",
-        ),
-    ] = False,
-    column: Annotated[str | None, typer.Option(help="With --summarize: where a table's texts are.")] = None,
-    id_column: Annotated[
-        str | None, typer.Option(help="With --summarize: where a table's names are.  [default: numbers]")
-    ] = None,
-    template: Annotated[
-        Path | None,
-        typer.Option(
-            help="With --summarize: a file with the question, a Jinja template of text, name, part, parts and joining; "
-            "`lookup-spec batch template` prints the one that is used otherwise."
-        ),
-    ] = None,
-    part_tokens: Annotated[
-        int, typer.Option(min=64, help="With --summarize: most tokens of a text to summarize in one go.")
-    ] = 4096,
+    progress: Annotated[
+        Style, typer.Option(help="On stderr: a bar, lines or JSON lines for logs, or none; auto is a bar or lines.")
+    ] = Style.AUTO,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
     temperature: Annotated[
         float | None,
         typer.Option(
             min=0.0,
-            help="For requests that name none; 0 takes the likeliest.  [default: 1, as OpenAI's; for summaries 0]",
+            help="0 takes the likeliest.  [default: 1, as OpenAI's; for summaries 0]",
             show_default=False,
+            rich_help_panel=_REQUESTS,
         ),
     ] = None,
     max_tokens: Annotated[
         int | None,
         typer.Option(
             min=0,
-            help="For requests that name none.  [default: 16 for completions, 256 for summaries, no limit for chats]",
+            help="[default: 16 for completions, 256 for summaries, no limit for chats]",
             show_default=False,
+            rich_help_panel=_REQUESTS,
         ),
     ] = None,
     seed: Annotated[
         int,
         typer.Option(
             min=0,
-            help="Requests without a seed get one made of this and their text: run again, they have the same answers.",
+            help="Each gets a seed made of this and its text: run again, it has the same answer.",
+            rich_help_panel=_REQUESTS,
         ),
     ] = 0,
-    no_speculation: options.NoSpeculation = False,
-    progress: Annotated[
-        Style, typer.Option(help="On stderr: a bar, lines or JSON lines for logs, or none; auto is a bar or lines.")
-    ] = Style.AUTO,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
-    dtype: options.DType = "auto",
-    device: options.Device = "auto",
-    calibration: options.Calibration = None,
+    summarize: Annotated[
+        bool,
+        typer.Option(
+            "--summarize",
+            help="Summarize texts: INPUT is a folder, a pattern like 'docs/**/*.md', a file, or a table (JSONL, CSV, "
+            "Parquet). Long ones are summarized in parts.",
+            rich_help_panel=_SUMMARIES,
+        ),
+    ] = False,
+    column: Annotated[str | None, typer.Option(help="Where a table's texts are.", rich_help_panel=_SUMMARIES)] = None,
+    id_column: Annotated[
+        str | None,
+        typer.Option(
+            help="Where a table's names are.  [default: numbers]", show_default=False, rich_help_panel=_SUMMARIES
+        ),
+    ] = None,
+    template: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file with the question, a Jinja template of text, name, part, parts and joining; `lookup-spec "
+            "batch template` prints the one that is used otherwise.",
+            rich_help_panel=_SUMMARIES,
+        ),
+    ] = None,
+    part_tokens: Annotated[
+        int, typer.Option(min=64, help="Most tokens of a text to summarize in one go.", rich_help_panel=_SUMMARIES)
+    ] = 4096,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Run on a cluster, an engine on each GPU: auto finds one that runs here or that RAY_ADDRESS names, "
+            "local starts one on this machine, HOST:PORT is its head. Results are written here. The same packages, and "
+            "a --model that is a directory, must be on all machines.",
+            rich_help_panel=_CLUSTER,
+        ),
+    ] = None,
+    ray_cpus: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="CPUs of each engine.  [default: one beside a GPU; without GPUs, all of the smallest machine]",
+            show_default=False,
+            rich_help_panel=_CLUSTER,
+        ),
+    ] = None,
 ) -> None:
     """Answers every request of a file into another file.
 
@@ -137,54 +159,34 @@ def run(
     Exit codes: 0 every line is answered, 3 some failed, 4 results cannot be written, 5 the output is another job's,
     6 another run is at work on it, 130 or 143 interrupted, 1 anything else.
     """
-    try:
-        from lookup_server.openai.batch_lines import BatchApi, Defaults
-    except ModuleNotFoundError as error:
-        raise LookupSpecError(
-            f"Batch jobs need the package {error.name}; install it with: pip install 'lookup-spec[server]'"
-        ) from error
-    from lookup_spec.batch.job import run_job
-    from lookup_spec.batch.order import alike_together
-    from lookup_spec.batch.pool import Pool
-    from lookup_spec.batch.results import Results, claimed
+    _check_packages()
+    from lookup_spec.batch.results import claimed
 
-    parallel = _parallel(max_parallel)
+    asked = Model(
+        spec=str(Path(model).resolve()) if model and Path(model).exists() else model,
+        dtype=dtype,
+        device=device,
+        calibration=options.calibration_directory(calibration),
+        parallel=_parallel(max_parallel),
+        names=served_model_name or (),
+        temperature=(0.0 if summarize else 1.0) if temperature is None else temperature,
+        max_tokens=max_tokens,
+        seed=seed,
+        speculation=not no_speculation,
+        summarizing=_summarizing(template, max_tokens, part_tokens) if summarize else None,
+    )
     place = _place(Path(source), output, errors)
     style = Style.NONE if quiet else progress
-    temperature = (0.0 if summarize else 1.0) if temperature is None else temperature
-    summarizing = _summarizing(template, max_tokens, part_tokens) if summarize else None
-    with _source(source, summarize, column, id_column) as requests, claimed(place):
-        total = requests.count()
-        if not total:
-            raise BatchError(f"There is nothing to do in {source}; give requests, or with --summarize texts.")
-        with _engine(model, dtype, device, calibration, parallel) as (engine, known):
-            names = served_model_name or [engine.model_name]
-            defaults = Defaults(temperature, max_tokens, seed, speculation=not no_speculation)
-            api: Api = BatchApi(engine, names, defaults)
-            facts = {
-                **known,
-                "input": Path(source).name,  # it may grow and move, but another input is another job
-                "temperature": temperature,
-                "max_tokens": max_tokens,
-                "seed": seed,
-                "keep_order": keep_order,
-            }
-            if summarizing is not None:
-                api = summarizing.api(engine, api)
-                facts |= summarizing.facts
-            results = Results(place, facts, retry=retry_errors)
-            with closing(results), _stopping() as stopped, reporting(style) as show:
-                pool = Pool(engine, api, parallel, keep_order=keep_order)
-                left = results.unfinished(requests.requests())
-                left = left if keep_order else alike_together(left)
-                ended = run_job(pool, left, results, total, show=show, stopping=lambda: bool(stopped))
+    with _source(source, summarize, column, id_column) as requests, claimed(place), reporting(style) as show:
+        job = Job(source, requests, place, keep_order, retry_errors)
+        ended, number = job.run(asked, Where(ray, ray_cpus), show)
     if style is Style.JSON:
         typer.echo(end_event(ended), err=True)
     elif not quiet:
         typer.echo(told(ended, str(place.answers), str(place.failures)), err=True)
-    if stopped:
-        raise typer.Exit(SIGNAL + stopped[0])
-    if results.failed:
+    if number:
+        raise typer.Exit(SIGNAL + number)
+    if ended.progress.failed:
         raise typer.Exit(SOME_FAILED)
 
 
@@ -196,12 +198,21 @@ def show_template() -> None:
     typer.echo(default_template(), nl=False)
 
 
+def _check_packages() -> None:
+    try:
+        import lookup_server.openai.batch_lines  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise LookupSpecError(
+            f"Batch jobs need the package {error.name}; install it with: pip install 'lookup-spec[server]'"
+        ) from error
+
+
 def _parallel(value: str) -> int | None:
     if value == "auto":
         return None
-    if value.isascii() and value.isdecimal() and 0 < int(value) <= _MOST_PARALLEL:
+    if value.isascii() and value.isdecimal() and 0 < int(value) <= MOST_PARALLEL:
         return int(value)
-    raise LookupSpecError(f"--max-parallel is {value!r}; give auto or a number from 1 to {_MOST_PARALLEL}.")
+    raise LookupSpecError(f"--max-parallel is {value!r}; give auto or a number from 1 to {MOST_PARALLEL}.")
 
 
 def _place(source: Path, output: Path, errors: Path | None) -> Place:
@@ -238,42 +249,3 @@ def _source(source: str, summarize: bool, column: str | None, id_column: str | N
         if not file.seekable():
             raise BatchError(f"{source} cannot be read twice, which going on after an interruption needs.")
         yield Lines(file)
-
-
-@contextmanager
-def _engine(
-    model: str | None, dtype: str, device: str, calibration: str | None, parallel: int | None
-) -> Iterator[tuple[Engine, dict[str, str | int | float | bool | None]]]:
-    """The engine, and what there is to know about its model."""
-    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
-    from lookup_spec.model.identity import identity
-    from lookup_spec.model.load import load_model
-    from lookup_spec.pipeline.engine import Engine
-
-    loaded = load_model(model, dtype=dtype, device=device, progress=lambda text: typer.echo(text, err=True))
-    facts: dict[str, str | int | float | bool | None] = {"model": loaded.name, "weights": identity(loaded)}
-    engine = Engine(
-        loaded,
-        max_sessions=parallel or _MOST_PARALLEL,
-        calibration=options.calibration_directory(calibration),
-    )
-    with closing(engine):
-        yield engine, facts
-
-
-@contextmanager
-def _stopping() -> Iterator[list[int]]:
-    """A list that gets the number of a signal to stop. The second signal interrupts whatever is going on."""
-    came: list[int] = []
-
-    def note(number: int, _: FrameType | None) -> None:
-        if came:
-            raise KeyboardInterrupt
-        came.append(number)
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield came
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

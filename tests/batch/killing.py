@@ -28,10 +28,10 @@ from lookup_spec.pipeline.engine import Engine
 from tests.server.tiny_service import tiny_model
 
 
-def write_input(path: Path) -> None:
+def write_input(path: Path, count: int = 24) -> None:
     """Requests of all kinds: greedy, sampled, several answers, too long, wrong, repeated, broken."""
     lines: list[str] = []
-    for number in range(24):
+    for number in range(count):
         messages = [{"role": "user", "content": f"def f{number}(a, b):\n    return " + "a + b " * (number % 5)}]
         body: dict[str, Any] = {"messages": messages, "max_tokens": 4 + number % 9, "temperature": number % 3 / 2}
         if number % 7 == 3:
