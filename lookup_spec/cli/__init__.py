@@ -24,6 +24,7 @@ app = typer.Typer(
     "to come is looked up in the prompt and checked in one forward pass.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",  # in "rich" mode, what stands in square brackets is not shown
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(edit)
