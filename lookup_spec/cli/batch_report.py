@@ -12,8 +12,9 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.text import Text
 
 if TYPE_CHECKING:
     from lookup_spec.batch.job import Ended
@@ -41,8 +42,8 @@ def reporting(style: Style) -> Iterator[Show]:
     if style is Style.AUTO:
         style = Style.BAR if Console(stderr=True).is_terminal else Style.LINES
     if style is Style.BAR:
-        with _bar() as show:
-            yield show
+        with _Bar() as bar:
+            yield bar.show
     elif style is Style.NONE:
         yield lambda _: None
     else:
@@ -88,36 +89,53 @@ def _logging(style: Style) -> Show:
             typer.echo(json.dumps({"event": "progress", **standing.as_dict()}), err=True)
         else:
             done = f"{standing.answered + standing.failed:,} of {standing.total:,} lines"
-            typer.echo(f"{done}, {_state(standing)}", err=True)
+            typer.echo(", ".join(part for part in (done, _state(standing), _left(standing)) if part), err=True)
         sys.stderr.flush()
 
     return show
 
 
-@contextmanager
-def _bar() -> Iterator[Show]:
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[state]}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None, state="")
+class _Bar(Progress):
+    """A bar as wide as the terminal, and below it how it goes: that does not fit beside it."""
 
-        def show(standing: Standing) -> None:
-            done = standing.answered + standing.failed
-            bar.update(task, completed=done, total=standing.total, state=_state(standing))
+    def __init__(self) -> None:
+        columns = (BarColumn(bar_width=None), TextColumn("{task.fields[done]}"))
+        super().__init__(*columns, console=Console(stderr=True), transient=True, expand=True)
+        self._task = self.add_task("", total=None, done="", state="")
 
-        yield show
+    def show(self, standing: Standing) -> None:
+        """Where the job stands."""
+        ended = standing.answered + standing.failed
+        left = f", {_left(standing)}" if _left(standing) else ""
+        self.update(
+            self._task,
+            completed=ended,
+            total=standing.total,
+            done=f"{ended:,} of {standing.total:,}{left}",
+            state=_state(standing),
+        )
+
+    def get_renderables(self) -> Iterator[RenderableType]:
+        """What is drawn, from top to bottom."""
+        yield from super().get_renderables()
+        for task in self.tasks:
+            yield Text(task.fields["state"], style="dim", no_wrap=True, overflow="ellipsis")
 
 
 def _state(standing: Standing) -> str:
-    eta = standing.eta_seconds
     parts = [
         f"{standing.failed:,} failed" if standing.failed else "",
         f"{standing.lines_per_second:.2f} lines/s",
         f"{standing.tokens_per_second:.0f} tokens/s",
         f"{standing.tokens_per_forward:.1f} per forward" if standing.tokens_per_forward else "",
         f"{standing.running} at once",
-        f"{_clock(eta)} left" if eta is not None else "",
     ]
     return ", ".join(part for part in parts if part)
+
+
+def _left(standing: Standing) -> str:
+    eta = standing.eta_seconds
+    return "" if eta is None else f"{_clock(eta)} left"
 
 
 def _clock(seconds: float) -> str:
