@@ -1,6 +1,7 @@
 /** How a running or applied edit looks in the text. */
 
 import * as vscode from "vscode";
+import { beside } from "../core/beside";
 import type { Hunk } from "../core/hunks";
 import type { EditSession } from "./session";
 
@@ -30,7 +31,12 @@ const STYLES = {
     backgroundColor: color("diffEditor.removedLineBackground"),
     ...ruler("diffEditorOverview.removedForeground"),
   },
-  coming: { after: { margin: "0 0 0 1.5em", color: color("gitDecoration.addedResourceForeground") } },
+  coming: {
+    after: {
+      color: color("gitDecoration.addedResourceForeground"),
+      backgroundColor: color("diffEditor.insertedLineBackground"),
+    },
+  },
   added: {
     isWholeLine: true,
     backgroundColor: color("diffEditor.insertedLineBackground"),
@@ -88,9 +94,11 @@ function nothing(): Painted {
 function paint(session: EditSession): Painted {
   const painted = nothing();
   const { document, edit } = session;
-  for (const hunk of session.open) {
+  for (const [n, hunk] of session.open.entries()) {
     if (hunk.state === "proposed") {
-      paintProposed(painted, document, hunk);
+      const next = session.open[n + 1];
+      const until = next === undefined ? document.lineCount : document.positionAt(next.span.start).line;
+      paintProposed(painted, document, hunk, until);
     } else {
       paintApplied(painted, document, hunk);
     }
@@ -101,7 +109,8 @@ function paint(session: EditSession): Painted {
   if (edit.growing !== undefined && edit.growing.text !== "") {
     const offset = edit.hunks.place(edit.growing.line);
     if (offset !== undefined) {
-      painted.coming.push(coming(document, offset, edit.growing.text, true));
+      const line = Math.max(0, document.positionAt(offset).line - 1);
+      painted.coming.push(...coming(document, line, document.lineCount, edit.growing.text, true));
     }
   }
   const [from, to] = [edit.hunks.place(edit.firstLine), edit.hunks.place(edit.line)];
@@ -111,20 +120,24 @@ function paint(session: EditSession): Painted {
       painted.settled.push({ range: new vscode.Range(first, 0, here - 1, 0) });
     }
     const share = edit.lines === undefined || edit.lines === 0 ? 0 : edit.line / edit.lines;
-    const contentText = edit.spent.tokens === 0 ? "reading…" : `${Math.round(100 * share)} %`;
+    const label = edit.spent.tokens === 0 ? "reading…" : `${Math.round(100 * share)} %`;
+    const contentText = edit.growing === undefined ? label : ""; // new lines are shown there
     painted.front.push({ range: new vscode.Range(here, 0, here, 0), renderOptions: { after: { contentText } } });
   }
   return painted;
 }
 
-function paintProposed(painted: Painted, document: vscode.TextDocument, hunk: Hunk): void {
+/** @param until the line that the next hunk begins in. */
+function paintProposed(painted: Painted, document: vscode.TextDocument, hunk: Hunk, until: number): void {
   const { start, end } = hunk.span;
+  const { line } = document.positionAt(start);
   if (end > start) {
     painted.going.push({ range: linesOf(document, hunk), hoverMessage: told(hunk) });
   }
   if (hunk.after !== "") {
-    const last = end > start ? document.positionAt(start).line : undefined;
-    painted.coming.push({ ...coming(document, start, hunk.after, false, last), hoverMessage: told(hunk) });
+    const first = end > start ? line : Math.max(0, line - 1);
+    const hoverMessage = told(hunk);
+    painted.coming.push(...coming(document, first, until, hunk.after, false).map((one) => ({ ...one, hoverMessage })));
   }
 }
 
@@ -156,19 +169,26 @@ function was(document: vscode.TextDocument, line: number, contentText: string): 
   return { range: document.lineAt(line).range, renderOptions: { after: { contentText } } };
 }
 
-/** New text, of which one line has room: the first one, or of a growing text the one being written. */
+/**
+ * New lines, beside those of the document from `first` to `until`.
+ *
+ * @param growing their end is being written.
+ */
 function coming(
   document: vscode.TextDocument,
-  offset: number,
+  first: number,
+  until: number,
   text: string,
   growing: boolean,
-  line = Math.max(0, document.positionAt(offset).line - 1),
-): vscode.DecorationOptions {
-  const lines = linesIn(text);
-  const one = (growing ? lines.at(-1) : lines.find((other) => other.trim() !== "")) ?? "";
-  const more = lines.length === 1 ? "" : ` (${growing ? "" : "+"}${lines.length} lines)`;
-  const { range } = document.lineAt(Math.min(line, document.lineCount - 1));
-  return { range, renderOptions: { after: { contentText: `→ ${short(one)}${more}` } } };
+): vscode.DecorationOptions[] {
+  const line = Math.min(first, document.lineCount - 1);
+  const lineAt = (n: number): string => document.lineAt(n).text;
+  return beside(linesIn(text), lineAt, line, Math.max(1, until - line), growing).map((one) => ({
+    range: document.lineAt(one.line).range,
+    renderOptions: {
+      after: { contentText: ` ${one.text} `.replaceAll(" ", "\u00a0"), margin: `0 0 0 ${one.gap}ch` },
+    },
+  }));
 }
 
 function linesOf(document: vscode.TextDocument, hunk: Hunk): vscode.Range {

@@ -2,7 +2,7 @@
 
 import * as vscode from "vscode";
 import { Client } from "../core/client";
-import { Connection } from "../core/connection";
+import { Connection, LAPSE } from "../core/connection";
 import type { ConnectionState } from "../core/connection";
 import { Failure } from "../core/failure";
 import { SECTION, settings } from "./settings";
@@ -16,6 +16,7 @@ export class Service implements vscode.Disposable {
   private readonly disposables: vscode.Disposable[] = [this.changes];
   private key: string | undefined;
   private busyUntil = 0;
+  private coldUntil = 0;
   private suspected = 0;
 
   constructor(
@@ -76,6 +77,11 @@ export class Service implements vscode.Disposable {
     return this.online && Date.now() >= this.busyUntil;
   }
 
+  /** Whether to have documents computed ahead. */
+  get warms(): boolean {
+    return this.willing && Date.now() >= this.coldUntil;
+  }
+
   /** A request failed. Nobody is told here but the status item. */
   noticed(failure: Failure): void {
     this.log.warn(`${failure.kind}: ${failure.message}`);
@@ -88,6 +94,16 @@ export class Service implements vscode.Disposable {
         break;
       default:
         this.connection.failed(failure);
+    }
+  }
+
+  /** Computing ahead failed. Nobody asked for it, so a server that does not know it may still be one that completes. */
+  didNotWarm(failure: Failure): void {
+    if (failure.kind === "odd") {
+      this.log.warn(`No documents are computed ahead: ${failure.message}`);
+      this.coldUntil = Date.now() + 1000 * LAPSE;
+    } else {
+      this.noticed(failure);
     }
   }
 
@@ -107,7 +123,7 @@ export class Service implements vscode.Disposable {
 
   /** Asks again, at the user's wish, and takes nothing for granted that was found out before. */
   async check(): Promise<void> {
-    this.busyUntil = 0;
+    this.busyUntil = this.coldUntil = 0;
     await this.connection.check();
   }
 

@@ -30,7 +30,7 @@ export class Warming implements vscode.Disposable {
   async warm(document: vscode.TextDocument, pause = 0): Promise<void> {
     const { version } = document;
     const already = this.warmed?.document === document && this.warmed.version === version; // names are used again
-    if (!this.service.willing || !isEdited(document) || this.isBusy(document) || already) {
+    if (!this.service.warms || !isEdited(document) || this.isBusy(document) || already) {
       return;
     }
     await this.latest.run(pause, new AbortController().signal, async (signal) => {
@@ -40,7 +40,7 @@ export class Warming implements vscode.Disposable {
       } catch (error) {
         this.warmed = undefined;
         if (!signal.aborted && error instanceof Failure) {
-          this.service.noticed(error);
+          this.service.didNotWarm(error);
           return;
         }
         throw error;

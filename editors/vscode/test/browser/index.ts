@@ -381,15 +381,26 @@ for (const trouble of ["401", "501", "html", "invalid", "error", "hang"]) {
   });
 }
 
-test("a service that cannot warm up is not asked to again and again, and still completes", async () => {
-  const { service } = await api();
-  await script({ trouble: "501" });
-  await typing('trouble = "warm"\n');
-  await until(async () => (await asked("/v1/edits/warm")).length === 1, "a warm-up");
-  await pause(1_500);
-  equal((await asked("/v1/edits/warm")).length, 1, "warm-ups");
-  equal([service.willing, service.withoutCompletion], [true, undefined]);
-});
+for (const trouble of ["501", "foreign"]) {
+  test(`a service that cannot warm up (${trouble}) is not asked to again and again, and still completes`, async () => {
+    const { service, status } = await api();
+    await script({ trouble });
+    let shown = status.text;
+    const changes: string[] = [];
+    const watch = service.onDidChange(() => {
+      if (status.text !== shown) {
+        changes.push((shown = status.text));
+      }
+    });
+    await typing(`trouble = "warm ${trouble}"\n`);
+    await until(async () => (await asked("/v1/edits/warm")).length === 1, "a warm-up");
+    await pause(1_500);
+    watch.dispose();
+    equal((await asked("/v1/edits/warm")).length, 1, "warm-ups");
+    equal([service.willing, service.withoutCompletion], [true, undefined]);
+    equal(changes, [], "the status item stays as it is");
+  });
+}
 
 test("after a rename the next place is offered: Tab goes there, Tab again makes the change", async () => {
   const base = `${"x = 1\n".repeat(3)}${"\n".repeat(20)}print(x)\n`;

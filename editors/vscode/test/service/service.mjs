@@ -13,7 +13,7 @@ const DEFAULTS = {
   cut: undefined, // breaks the connection before this event
   infill: "", // what is filled in
   latency: 0, // milliseconds before filling in
-  trouble: "", // instead of answering: "401", "501", "html", "invalid", "error", "hang"
+  trouble: "", // instead of answering: "401", "501", "html", "invalid", "error", "hang", "foreign"
 };
 
 export async function startService(fixtures) {
@@ -44,6 +44,15 @@ export async function startService(fixtures) {
       default:
         return false;
     }
+  };
+
+  // A server that completes, and has never heard of edits.
+  const foreign = (response) => {
+    if (script.trouble === "foreign") {
+      response.writeHead(404, { ...CORS, "content-type": "text/html" }).end("<h1>404 Not Found</h1>");
+      return true;
+    }
+    return false;
   };
 
   const stream = async (body, response) => {
@@ -77,7 +86,7 @@ export async function startService(fixtures) {
     },
     "/log": (_, response) => json(response, log),
     "/v1/models": (_, response) => trouble(response) || json(response, { data: [{ id: "scripted" }] }),
-    "/v1/edits/warm": (_, response) => trouble(response) || json(response, { warm: true }),
+    "/v1/edits/warm": (_, response) => foreign(response) || trouble(response) || json(response, { warm: true }),
     "/v1/edits": (body, response) => trouble(response) || stream(body, response),
     "/infill": (_, response) => {
       const { infill, latency } = script;
