@@ -186,6 +186,15 @@ def serve(
         float | None,
         _option(_RUNNING, "At shutdown, how long running answers may take to complete.  [default: 10]"),
     ] = None,
+    otlp_endpoint: Annotated[
+        str | None,
+        _option(
+            _RUNNING,
+            "Send a trace of each request to this address of an OpenTelemetry collector, such as "
+            "http://localhost:4318/v1/traces; never a text.  [default: none are made]",
+            metavar="URL",
+        ),
+    ] = None,
     log_format: Annotated[
         str | None,
         _option(_RUNNING, "text or json; neither ever holds a prompt's or an answer's text.  [default: text]"),
@@ -214,8 +223,10 @@ def serve(
     settings = load_settings(given, os.environ, config)
     set_up_logs(settings.log_format, settings.log_level)
     with main.bind(settings.host, settings.port) as sock:
-        loaded = _load(settings)
-        engine = _engine(loaded, settings)
+        from lookup_server.loading import engine_of, load  # torch comes with it, so only now
+
+        loaded = load(settings, lambda text: typer.echo(text, err=True))
+        engine = engine_of(loaded, settings, options.calibration_directory(settings.calibration))
         kind = str(loaded.dtype).removeprefix("torch.")
         url = main.url_of(sock)
         _warn(engine, loaded, settings)
@@ -231,31 +242,6 @@ def serve(
             engine.close()
 
 
-def _load(settings: Settings) -> LoadedModel:
-    from lookup_spec.model.load import load_model
-
-    return load_model(
-        settings.model,
-        dtype=settings.dtype,
-        device=settings.device,
-        progress=lambda text: typer.echo(text, err=True),
-    )
-
-
-def _engine(loaded: LoadedModel, settings: Settings) -> Engine:
-    from lookup_spec.pipeline.engine import Engine
-
-    return Engine(
-        loaded,
-        max_sessions=settings.max_sessions,
-        max_context_tokens=settings.max_context_tokens,
-        kv_cache_bytes=_bytes(settings.kv_cache_mb),
-        prefix_cache_bytes=_bytes(settings.prefix_cache_mb),
-        calibration=options.calibration_directory(settings.calibration),
-        strict=settings.strict,
-    )
-
-
 def _warn(engine: Engine, loaded: LoadedModel, settings: Settings) -> None:
     warnings = []
     if settings.host not in _ON_THIS_MACHINE and not settings.api_keys:
@@ -269,7 +255,3 @@ def _warn(engine: Engine, loaded: LoadedModel, settings: Settings) -> None:
         warnings.append(engine.template.problem)
     for warning in warnings:
         typer.echo(f"Warning: {warning}", err=True)
-
-
-def _bytes(megabytes: float | None) -> int | None:
-    return None if megabytes is None else int(megabytes * 1_000_000)

@@ -34,6 +34,7 @@ from lookup_server.routes.documented import without_the_frameworks_own
 from lookup_server.routes.state import State
 from lookup_server.runner import Runner
 from lookup_server.settings import Settings
+from lookup_server.tracing import Tracing, tracing_to
 from lookup_server.wire import error_response
 from lookup_spec import __version__
 from lookup_spec.errors import LookupSpecError
@@ -45,13 +46,18 @@ _ROUTES = (
 )
 
 
-def create_app(engine: Engine, settings: Settings) -> FastAPI:
+def create_app(engine: Engine, settings: Settings, tracing: Tracing | None = None) -> FastAPI:
     """The service around an engine. Its lifespan starts and stops the engine's thread.
 
     Args:
         engine: nobody else may step it while the service runs.
         settings: the operator's.
+        tracing: where traces go; None takes what the settings say.
+
+    Raises:
+        LookupSpecError: the folder for batches, or a package for traces, cannot be had.
     """
+    tracing = tracing or tracing_to(settings.otlp_endpoint)
     seats = settings.max_sessions + settings.max_waiting
     runner = Runner(engine, seats=seats, request_seconds=settings.request_seconds)
 
@@ -69,6 +75,7 @@ def create_app(engine: Engine, settings: Settings) -> FastAPI:
             if batches is not None:
                 await batches.close()
             await asyncio.to_thread(runner.stop)
+            await asyncio.to_thread(tracing.close)
 
     app = FastAPI(title="lookup-spec", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.service = State(settings, runner, Documents(settings.document_bytes), RunningEdits(), batches)
@@ -94,7 +101,7 @@ def create_app(engine: Engine, settings: Settings) -> FastAPI:
         allow_headers=["*"],
         expose_headers=["x-request-id", "retry-after"],
     )
-    app.add_middleware(Calls, ended=runner.metrics.call_ended)
+    app.add_middleware(Calls, ended=runner.metrics.call_ended, tracing=tracing)
     app.add_middleware(TrailingSlash)
     return app
 

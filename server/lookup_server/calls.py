@@ -12,6 +12,8 @@ from uuid import uuid4
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from lookup_server.tracing import Trace, Tracing, Untraced
+
 _log = logging.getLogger(__name__)
 
 _SCOPE = "lookup_server.call"
@@ -29,11 +31,13 @@ class Call:
         id: the client's name for it, or a new one; it goes back with the response and stands in the log.
         arrived: when, on the monotonic clock.
         tenant: whose it is; one for each key, and one for all where there are no keys.
+        trace: told what becomes of it.
     """
 
     id: str = field(default_factory=lambda: f"req_{uuid4().hex}")
     arrived: float = field(default_factory=time.monotonic)
     tenant: str = ""
+    trace: Trace = field(default_factory=Untraced)
 
 
 def call_of(scope: Scope) -> Call:
@@ -61,18 +65,22 @@ class Calls:
         app: what answers.
         ended: told the method, the route (not the path, of which there are any number), the status and the seconds
             of every call.
+        tracing: told the same, and more.
     """
 
-    def __init__(self, app: ASGIApp, ended: Callable[[str, str, int, float], None]) -> None:
+    def __init__(self, app: ASGIApp, ended: Callable[[str, str, int, float], None], tracing: Tracing) -> None:
         self._app = app
         self._ended = ended
+        self._tracing = tracing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        sent = Headers(scope=scope).get(_HEADER, "")
+        headers = Headers(scope=scope)
+        sent = headers.get(_HEADER, "")
         call = Call(sent) if _SAFE.fullmatch(sent) else Call()
+        call.trace = self._tracing.begin(headers)
         status = _GONE
 
         async def named(message: Message) -> None:
@@ -101,4 +109,5 @@ class Calls:
             "status": status,
             "seconds": round(seconds, 3),
         }
+        call.trace.end(f"{scope['method']} {route}", status, {"http.route": route, "lookup_spec.request_id": call.id})
         _log.log(level, "%s %s %d in %.2f s", scope["method"], route, status, seconds, extra={"about": about})

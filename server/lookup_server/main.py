@@ -15,6 +15,7 @@ from lookup_server.app import create_app
 from lookup_server.connection import within
 from lookup_server.routes.state import State
 from lookup_server.settings import Settings
+from lookup_server.tracing import Tracing
 from lookup_spec.errors import LookupSpecError
 from lookup_spec.pipeline.engine import Engine
 
@@ -92,9 +93,14 @@ class Server(uvicorn.Server):
             stop.cancel()
 
 
-def make_server(engine: Engine, settings: Settings, ready: Callable[[], None] = lambda: None) -> Server:
+def make_server(
+    engine: Engine,
+    settings: Settings,
+    ready: Callable[[], None] = lambda: None,
+    tracing: Tracing | None = None,
+) -> Server:
     """A server that is ready to run on a bound socket."""
-    app = create_app(engine, settings)
+    app = create_app(engine, settings, tracing)
     config = uvicorn.Config(
         app,
         log_config=None,  # what it says goes where everything goes

@@ -308,6 +308,7 @@ class Runner:
     def _tell_end(self, job: _Job, reason: str) -> None:
         stats, call = job.session.stats(), job.channel.call
         self.metrics.ended(stats, reason)
+        call.trace.answered(call.arrived, time.monotonic(), stats, reason)
         about = {
             "request_id": call.id,
             "tenant": call.tenant[:12],

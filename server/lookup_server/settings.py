@@ -86,6 +86,7 @@ class Settings(_Values):
         heartbeat_seconds: a stream with nothing to say sends a comment this often, so that proxies keep it.
         smooth_stream_ms: streams send equally much this often, whatever there is to say; 0 sends events as they come.
         grace_seconds: at shutdown, how long running answers may take to complete.
+        otlp_endpoint: an OpenTelemetry collector's address for traces over HTTP; None makes none.
         log_format: of what is said on stderr.
         log_level: the least important that is said.
     """
@@ -123,6 +124,7 @@ class Settings(_Values):
     smooth_stream_ms: Annotated[float, Field(ge=0, le=10_000)] = 0.0
 
     grace_seconds: Annotated[float, Field(ge=0)] = 10.0
+    otlp_endpoint: Annotated[str, Field(pattern="^https?://")] | None = None
     log_format: LogFormat = "text"
     log_level: LogLevel = "info"
 

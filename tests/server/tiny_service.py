@@ -14,6 +14,7 @@ from lookup_server.main import Server, bind, make_server, url_of
 from lookup_server.routes.state import State
 from lookup_server.runner import Runner
 from lookup_server.settings import Settings
+from lookup_server.tracing import Tracing
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
@@ -92,10 +93,13 @@ class Running:
 
 @contextmanager
 def running(
-    engine: Engine, settings: Settings, change: Callable[[FastAPI], None] = lambda _: None
+    engine: Engine,
+    settings: Settings,
+    change: Callable[[FastAPI], None] = lambda _: None,
+    tracing: Tracing | None = None,
 ) -> Iterator[Running]:
     sock = bind("127.0.0.1", 0)
-    server = make_server(engine, settings)
+    server = make_server(engine, settings, tracing=tracing)
     change(server.config.app)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
     thread.start()

@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import uuid4
 
 from lookup_server.edits.documents import Documents, sha256_of
 from lookup_server.edits.requests import Document, EditBody
@@ -33,14 +32,15 @@ class EditHead:
     Attributes:
         model: the name that the caller used.
         tenant: whose edit it is.
+        edit_id: its name.
         stop: ends it early.
     """
 
     model: str
     tenant: str
+    edit_id: str
     stop: Stop = field(default_factory=Stop)
     created: int = field(default_factory=lambda: int(time.time()))
-    edit_id: str = field(default_factory=lambda: f"edit-{uuid4().hex}")
 
 
 class EditReply:
