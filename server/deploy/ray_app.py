@@ -222,7 +222,8 @@ def _about(content: bytes) -> str:
     messages = body.get("messages")
     if isinstance(messages, list):
         # What the system says is the same for all of a client's chats.
-        return _beginning("\n".join(str(one) for one in messages if "system" not in str(one)[:40]))
+        asked = [one for one in messages if isinstance(one, dict) and one.get("role") not in ("system", "developer")]
+        return _beginning("\n".join(str(one.get("content")) for one in asked))
     return _beginning(str(body.get("prompt", ""))) if "input_prefix" not in body else ""
 
 
