@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from lookup_bench.load import Row as LoadRow
     from lookup_bench.records import Edit
     from lookup_bench.replay import Contestant, Figures
+    from lookup_bench.streams import Report as StreamsReport
     from lookup_spec.propose.prompt import Prompt
 
 app = typer.Typer(
@@ -207,6 +208,40 @@ def load(
     if json_path is not None:
         _write(json_path, rows)
     Console().print(_load_table(rows))
+
+
+@app.command()
+def streams(
+    url: Annotated[str, typer.Option(help="Where the service is.")] = "http://127.0.0.1:8012",
+    clients: Annotated[int, typer.Option(min=1, help="Edit streams at a time.")] = 32,
+    seconds: Annotated[float, typer.Option(min=0, help="After this time no new stream is begun.")] = 120.0,
+    key: Annotated[str | None, typer.Option(envvar="LOOKUP_SPEC_API_KEY", help="For the service.")] = None,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Most tokens of an answer.")] = 256,
+    pid: Annotated[
+        int | None, typer.Option(help="The service's process, where it is on this machine: its memory is told, too.")
+    ] = None,
+    json_path: Annotated[Path | None, typer.Option("--json", help="Write the figures to this file.")] = None,
+) -> None:
+    """Presses a running service with many edit streams for a while: none may be lost, or differ from the same edit
+    made alone."""
+    from lookup_bench.streams import press
+    from lookup_bench.tasks import short_tasks
+
+    work = [task for task in short_tasks() if task.text]
+    said = Console(stderr=True)
+    report = press(url, work, clients, seconds, key=key, most=max_tokens, pid=pid, told=said.print)
+    if json_path is not None:
+        _write(json_path, [report])
+    out = Console()
+    out.print(f"{report.clients} streams at a time for {report.seconds:.0f} s: {report.streams} complete, ", end="")
+    out.print(f"{report.lost} lost, {report.garbled} garbled, {report.tokens / report.seconds:.1f} tokens per second")
+    out.print(f"first hunk after {report.first_p50:.2f} s (median), {report.first_p95:.2f} s (95th percentile)")
+    if report.resident_bytes:
+        out.print("memory in MB:", *(round(held / 1e6) for held in report.resident_bytes))
+    for reason in report.reasons:
+        out.print(f"lost: {reason}")
+    if report.lost or report.garbled:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -424,7 +459,13 @@ def _numbers(text: str, option: str, what: str, example: str) -> list[int]:
 
 
 def _write(
-    path: Path, rows: Sequence[Figures] | Sequence[Row] | Sequence[Cost] | Sequence[LoadRow] | Sequence[Report]
+    path: Path,
+    rows: Sequence[Figures]
+    | Sequence[Row]
+    | Sequence[Cost]
+    | Sequence[LoadRow]
+    | Sequence[Report]
+    | Sequence[StreamsReport],
 ) -> None:
     from lookup_bench.records import RecordError
 

@@ -199,10 +199,10 @@ def _row(
         seconds=seconds,
         tokens_per_second=tokens / seconds,
         over_plain=1.0 if plain is None else tokens / seconds / plain,
-        first_p50=_percentile(first, 0.5),
-        first_p95=_percentile(first, 0.95),
-        gap_p50=_percentile(gaps, 0.5),
-        gap_p95=_percentile(gaps, 0.95),
+        first_p50=percentile(first, 0.5),
+        first_p95=percentile(first, 0.95),
+        gap_p50=percentile(gaps, 0.5),
+        gap_p95=percentile(gaps, 0.95),
         passes=round(sum(total.passes for total in totals) / len(totals)),
         drafted=round(sum(each.drafted for each in stats) / len(totals)),
         accepted=round(sum(each.accepted for each in stats) / len(totals)),
@@ -212,7 +212,7 @@ def _row(
     )
 
 
-def _percentile(values: Sequence[float], share: float) -> float:
+def percentile(values: Sequence[float], share: float) -> float:
     """The smallest value that so large a share of them does not exceed; 0 of none."""
     ordered = sorted(values)
     return ordered[max(math.ceil(share * len(ordered)) - 1, 0)] if ordered else 0.0

@@ -132,13 +132,14 @@ def test_a_cluster_answers_like_one_service_and_keeps_documents_where_they_are_k
             assert all(whole == streamed != "" for whole, streamed in pool.map(both, range(16)))
 
         def busy() -> bool:
-            slots = [client.get("/slots", headers={"x-session-id": str(number)}).json() for number in range(8)]
+            slots = [client.get("/slots", headers={"x-session-id": str(number)}).json() for number in range(16)]
             return any(slot["is_processing"] for one in slots for slot in one)
 
         # A client that goes away ends the work, and an edit can be ended by its name.
         body = {"prompt": "def", "max_tokens": 1900, "ignore_eos": True, "speculation": False, "stream": True}
         with client.stream("POST", "/v1/completions", json=body) as reply:
-            next(reply.iter_raw())
+            parts = reply.iter_raw()
+            assert b"text_completion" in next(parts)
             assert busy()
         until(lambda: not busy())
         edit = {"document": {"uri": "a.py", "text": CODE}, "instruction": "go", "stream": True}
