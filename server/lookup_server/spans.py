@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from typing import TypeAlias
 
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer, set_span_in_context
@@ -11,6 +12,8 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from lookup_spec import __version__
 from lookup_spec.stats import Stats
+
+Attributes: TypeAlias = Mapping[str, "str | int | float | tuple[str, ...]"]
 
 
 class Spans:
@@ -53,9 +56,12 @@ class RequestSpans:
         begun = ended - stats.decode_seconds
         started = max(begun - stats.prefill_seconds, arrived)
         self._phase("queue", arrived, started, {})
-        prompt = {"gen_ai.usage.input_tokens": stats.prompt_tokens, "lookup_spec.cached_tokens": stats.cached_tokens}
+        prompt: Attributes = {
+            "gen_ai.usage.input_tokens": stats.prompt_tokens,
+            "lookup_spec.cached_tokens": stats.cached_tokens,
+        }
         self._phase("prefill", started, begun, prompt)
-        answer = {
+        answer: Attributes = {
             "gen_ai.usage.output_tokens": stats.completion_tokens,
             "gen_ai.response.finish_reasons": (reason,),
             "lookup_spec.forward_passes": stats.forward_passes,
@@ -72,9 +78,7 @@ class RequestSpans:
             self._span.set_status(StatusCode.ERROR)
         self._span.end()
 
-    def _phase(
-        self, name: str, start: float, end: float, attributes: Mapping[str, str | int | float | tuple[str, ...]]
-    ) -> None:
+    def _phase(self, name: str, start: float, end: float, attributes: Attributes) -> None:
         parent = set_span_in_context(self._span)
         span = self._tracer.start_span(name, parent, attributes=dict(attributes), start_time=_nanoseconds(start))
         span.end(_nanoseconds(end))
