@@ -68,11 +68,15 @@ try {
   await page.waitForSelector('.statusbar-item:has-text("lookup-spec"), .statusbar-item[id*="lookupSpec"]', {
     timeout: 60_000,
   });
-  await page.keyboard.press("Control+P");
-  await page.keyboard.type("billing.py", { delay: 20 });
-  await page.waitForTimeout(1_000);
-  await page.keyboard.press("Enter");
-  await page.waitForSelector(".view-lines .view-line");
+  const code = page.locator(".view-lines .view-line", { hasText: "Decimal" }).first();
+  for (let n = 0; n < 20 && !(await code.isVisible()); n += 1) {
+    await page.keyboard.press("Escape"); // files are found only once the editor has looked for them
+    await page.keyboard.press("Control+P");
+    await page.keyboard.type("billing.py", { delay: 20 });
+    await page.waitForTimeout(2_000);
+    await page.keyboard.press("Enter");
+    await page.waitForTimeout(2_000);
+  }
   await run("View: Close Primary Side Bar");
   await page.waitForTimeout(3_000);
   await page.click(".view-lines");

@@ -29,22 +29,44 @@ const CODE = [
 ].join("\n");
 
 /** Long enough to take a while. */
-const BOX = (n: number): string => `def box_${n}(depth):\n    return area(${n}, ${n}) * depth\n`;
-const LONGER = [CODE, ...[1, 2, 3, 4].map(BOX)].join("\n\n");
+const LONGER = [
+  "from decimal import Decimal",
+  "",
+  "",
+  "def invoice(items, rate):",
+  "    total = Decimal(0)",
+  "    for item in items:",
+  "        total += item.price * item.quantity",
+  "    return total * (1 + rate)",
+  "",
+  "",
+  "def summary(orders, rate):",
+  "    rows = []",
+  "    for order in orders:",
+  "        rows.append((order.customer, invoice(order.items, rate)))",
+  "    rows.sort(key=lambda row: row[1], reverse=True)",
+  "    return rows",
+  "",
+  "",
+  "def report(orders, rate):",
+  "    for customer, amount in summary(orders, rate):",
+  '        print(f"{customer}: {amount}")',
+  '    print("all:", sum(invoice(order.items, rate) for order in orders))',
+  "",
+].join("\n");
 
 for (const eol of ["\n", "\r\n"]) {
   test(`an edit is what the service replies at once, and one undo takes it back (${JSON.stringify(eol)})`, async () => {
-    const instruction = "Rename the function area to surface everywhere.";
+    const instruction = "Rename the parameter depth to length.";
     const document = await open(CODE.replaceAll("\n", eol));
-    const body = {
-      document: { uri: document.uri.toString(), language_id: "python", text: document.getText() },
-      instruction,
-    };
+    // By another name: a request for the same document, and be it to warm it up, ends the one before.
+    const uri = document.uri.with({ scheme: "direct" }).toString();
+    const body = { document: { uri, language_id: "python", text: document.getText() }, instruction };
     const reply = await fetch(`${SERVICE_URL}/v1/edits`, { method: "POST", body: JSON.stringify(body) });
     const { text } = (await reply.json()) as { text: string };
     await vscode.commands.executeCommand("lookupSpec.edit", { instruction });
     equal(document.getText(), text);
-    equal(text.includes("surface(width, height) * depth"), true, "the model does it");
+    equal(text.includes("area(width, height) * length"), true, "the model does it");
     equal(((await api()).sessions.last?.edit.spent.accepted ?? 0) > 0, true, "some of it was looked up");
     await vscode.commands.executeCommand("undo");
     equal(document.getText(), CODE.replaceAll("\n", eol));
@@ -59,7 +81,7 @@ test("without speculation the edit is the same, only later", async () => {
     const document = await open(LONGER);
     const began = performance.now();
     await vscode.commands.executeCommand("lookupSpec.edit", {
-      instruction: "Rename the function area to surface everywhere.",
+      instruction: "Rename the function invoice to gross everywhere.",
     });
     const all = performance.now() - began;
     const { spent } = (await api()).sessions.last?.edit ?? {};
