@@ -183,7 +183,7 @@ def test_the_examples_get_a_reply_of_the_described_form(
 
 
 @pytest.mark.parametrize("path", BODIES)
-@settings(max_examples=6, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=4, deadline=None, suppress_health_check=QUIET)
 @given(data=st.data())
 def test_a_spoilt_body_gets_a_reply_of_the_described_form(
     described: Running, http: httpx.Client, paths: dict[str, Any], path: str, data: st.DataObject
@@ -201,7 +201,7 @@ def test_many_spoilt_bodies_get_a_reply_of_the_described_form(
     send_spoilt(described, http, paths[path]["post"], path, data)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=15, deadline=None, suppress_health_check=QUIET)
 @given(data=st.data())
 def test_any_name_and_any_parameter_gets_a_reply_of_the_described_form(
     http: httpx.Client, paths: dict[str, Any], data: st.DataObject

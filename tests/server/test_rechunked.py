@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from fakes.scribe import Scribe
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from lookup_server.settings import Settings
 from openai._streaming import SSEDecoder
@@ -44,6 +44,7 @@ def read(parts: Sequence[bytes]) -> list[str]:
 
 
 @pytest.mark.parametrize("path", [path for path, _ in STREAMS])
+@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_any_cut_gives_the_same_events(recorded: dict[str, bytes], path: str, data: st.DataObject) -> None:
     stream = recorded[path]
