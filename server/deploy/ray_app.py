@@ -1,6 +1,6 @@
 """The service on many machines, as a Ray Serve application.
 
-    pip install 'lookup-spec[server,cluster]'
+    pip install 'lookup-spec[ray]'
     serve run --app-dir server/deploy ray_app:build model=Qwen/Qwen2.5-Coder-7B-Instruct most_replicas=8 gpus=1
 
 Arguments are those of :class:`Scale` and the service's settings, by the names that its TOML file has; LOOKUP_SPEC_* in
