@@ -21,8 +21,9 @@ serve: $(VENV)/.torch
 test: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest -n auto
 
+# By file, so that each process loads a real model once; two, because each may take several gigabytes.
 slow: $(VENV)/.dev
-	$(VENV)/bin/python -m pytest -m slow
+	$(VENV)/bin/python -m pytest -m slow -n 2 --dist loadfile
 
 check: $(VENV)/.dev
 	$(VENV)/bin/ruff check

@@ -38,7 +38,7 @@ def test_a_stop_signal_ends_everything_that_is_open(tmp_path: Path) -> None:
     loaded.model.save_pretrained(tmp_path / "tiny")
     loaded.tokenizer.save_pretrained(tmp_path / "tiny")
     arguments = ("--model", str(tmp_path / "tiny"), "--port", "0", "--dtype", "float32", "--calibration", "off")
-    arguments += ("--batch-dir", str(tmp_path / "batches"), "--max-sessions", "1", "--grace-seconds", "1")
+    arguments += ("--batch-dir", str(tmp_path / "batches"), "--max-sessions", "1", "--grace-seconds", "0.1")
     with command(*arguments) as (process, url), client_of(url) as client, ExitStack() as stack:
         lines = "\n".join(map(line, range(LINES)))
         file = client.post("/files", files={"file": ("in.jsonl", lines)}, data={"purpose": "batch"}).json()
@@ -47,9 +47,11 @@ def test_a_stop_signal_ends_everything_that_is_open(tmp_path: Path) -> None:
         until(lambda: client.get(f"/batches/{batch}").json()["request_counts"]["completed"] > 0, 30)
         place = (client.base_url.host, client.base_url.port)
         streams = [stack.enter_context(socket.create_connection(place, timeout=30)) for _ in range(3)]
-        for sock in streams[:2]:
-            sock.sendall(head_and_body(LONG))
+        streams[0].sendall(head_and_body(LONG))
         read_events(streams[0], 1)
+        before = waiting_answers(client)
+        streams[1].sendall(head_and_body(LONG))
+        until(lambda: waiting_answers(client) > before, 30)
         process.send_signal(signal.SIGTERM)
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
@@ -66,6 +68,12 @@ def test_a_stop_signal_ends_everything_that_is_open(tmp_path: Path) -> None:
         answers = client.get(f"/files/{told['output_file_id']}/content").text.splitlines()
         assert {json.loads(one)["custom_id"] for one in answers} == {f"r{number}" for number in range(LINES)}
         assert len(answers) == LINES
+
+
+def waiting_answers(client: httpx.Client) -> float:
+    told = client.get(str(client.base_url.join("/metrics"))).text.splitlines()
+    [value] = [line.rpartition(" ")[2] for line in told if line.startswith("lookup_spec:num_requests_waiting")]
+    return float(value)
 
 
 def client_of(url: str) -> httpx.Client:
