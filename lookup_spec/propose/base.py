@@ -51,12 +51,7 @@ class Base:
 
     def guesses(self, known: Sequence[int]) -> list[Guess]:
         """How the answer may go on from where it stands, or stood, in the base."""
-        cursor = self.cursor
         found = self._following() if self.gap == 0 else self._coming_back(known)
-        if self.run < _STRONG:
-            for age, anchor in enumerate(reversed(self._anchors)):
-                if anchor != cursor:
-                    found.append(self._guess(Kind.RETURN, known, anchor, age))
         if self._low and not self._begun and self._endings[known[-1]] == Ending.LINE:
             found.append(Guess(Kind.START, self.ids, 0, 0, LATER))
         return [guess for guess in found if guess.place < len(guess.text)]

@@ -19,7 +19,7 @@ from lookup_spec.propose.tree import DraftTree
 
 _LAST_DEPTH = len(DEPTH_BUCKETS) - 1
 
-_SOURCES = tuple(kind.name.lower() for kind in Kind)
+_SOURCES = {kind: kind.name.lower() for kind in Kind}
 _SUCCESSOR = _SOURCES[Kind.SUCCESSOR]
 
 

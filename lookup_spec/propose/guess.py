@@ -23,9 +23,7 @@ class Kind(IntEnum):
     """As many tokens of the base were replaced as were written since it was left."""
     SKIP = 4
     """One token of the base was replaced by all that was written since it was left."""
-    RETURN = 5
-    """Where the base was left some time ago; other places were tried since."""
-    NEAR = 6
+    NEAR = 6  # 5 is free, so that counts which were kept stay true
     """The latest tokens stand in the base a little after the cursor."""
     RESUME = 7
     """… a little after a place where the base was left some time ago."""

@@ -6,7 +6,7 @@ export const FAMILIES = [
     id: "found",
     name: "found again",
     about: "after a change, the place where the file goes on",
-    sources: ["insert", "substitute", "skip", "return", "near", "resume", "alike"],
+    sources: ["insert", "substitute", "skip", "near", "resume", "alike"],
   },
   { id: "moved", name: "from further off", about: "another place of the file", sources: ["ahead", "behind"] },
   {
