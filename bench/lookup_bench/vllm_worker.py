@@ -23,7 +23,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever the library prints
     os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
-    from vllm import LLM, SamplingParams  # type: ignore[import-not-found, unused-ignore]
+    from vllm import LLM, SamplingParams  # type: ignore[import-not-found, unused-ignore]  # never beside us
 
     llm = LLM(
         settings["model"],

@@ -200,7 +200,7 @@ def show_template() -> None:
 
 def _check_packages() -> None:
     try:
-        import lookup_server.openai.batch_lines  # noqa: F401
+        import lookup_server.openai.batch_lines  # noqa: F401 - only whether it can be
     except ModuleNotFoundError as error:
         raise LookupSpecError(
             f"Batch jobs need the package {error.name}; install it with: pip install 'lookup-spec[server]'"
