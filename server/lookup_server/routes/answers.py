@@ -11,13 +11,14 @@ from lookup_server import body as bodies
 from lookup_server.answering import Answering, Prepare
 from lookup_server.editors.filling import tabby_tasks
 from lookup_server.editors.forms import Asked, morph_apply
+from lookup_server.editors.reply_forms import TabbyText
 from lookup_server.editors.requests import TabbyRequest
 from lookup_server.editors.rewrite import rewrite_tasks
 from lookup_server.openai.chat import chat_tasks
 from lookup_server.openai.completions import completion_tasks
+from lookup_server.openai.reply_forms import Chat, Text
 from lookup_server.openai.requests import ChatRequest, CompletionRequest, SamplingFields, text_of
 from lookup_server.openai.strict import refuse_as_openai
-from lookup_server.reply_forms import Chat, TabbyText, Text
 from lookup_server.routes.documented import ANSWER, documented, replies
 from lookup_server.routes.state import State, state_of
 from lookup_server.settings import Settings

@@ -11,11 +11,12 @@ from lookup_server import body as bodies
 from lookup_server.answering import Answering
 from lookup_server.editors.filling import fim_tasks
 from lookup_server.editors.forms import Asked, mercury_apply, mercury_edit
+from lookup_server.editors.reply_forms import Filled
 from lookup_server.editors.requests import FimRequest
 from lookup_server.editors.rewrite import rewrite_tasks
 from lookup_server.errors import bad_request
+from lookup_server.openai.reply_forms import Chat
 from lookup_server.openai.requests import ChatRequest, text_of
-from lookup_server.reply_forms import Chat, Filled
 from lookup_server.routes.documented import ANSWER, documented, replies
 from lookup_server.routes.state import state_of
 

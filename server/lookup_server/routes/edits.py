@@ -12,9 +12,9 @@ from lookup_server.answering import Answering
 from lookup_server.calls import call_of
 from lookup_server.edits.prepare import edit_tasks
 from lookup_server.edits.reply import EditHead
+from lookup_server.edits.reply_forms import Cancelled, EditWhole, Warmed
 from lookup_server.edits.requests import EditBody, WarmRequest
 from lookup_server.edits.warm import warm_tasks
-from lookup_server.reply_forms import Cancelled, EditWhole, Warmed
 from lookup_server.routes.documented import ANSWER, documented, replies
 from lookup_server.routes.state import State, state_of
 from lookup_server.wire import Json

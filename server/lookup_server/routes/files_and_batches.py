@@ -15,11 +15,11 @@ from starlette.responses import FileResponse
 
 from lookup_server import body as bodies
 from lookup_server.batches.records import Kind, Record
+from lookup_server.batches.reply_forms import BatchForm, BatchPage, FileForm, FilePage, Removed
 from lookup_server.batches.service import Batches
 from lookup_server.body import Body
 from lookup_server.calls import call_of
 from lookup_server.errors import ApiError, bad_request
-from lookup_server.reply_forms import BatchForm, BatchPage, FileForm, FilePage, Removed
 from lookup_server.routes.documented import BODY, documented, replies
 from lookup_server.routes.state import State, state_of
 from lookup_server.wire import Json

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from fastapi import APIRouter, Request, Response
 
 from lookup_server.errors import ApiError
-from lookup_server.reply_forms import Health
+from lookup_server.reply_forms import Form
 from lookup_server.routes.documented import replies
 from lookup_server.routes.state import state_of
 from lookup_server.wire import Json, error_response
 
 router = APIRouter(tags=["service"])
+
+
+class Health(Form):
+    """The service takes requests."""
+
+    status: Literal["ok"]
 
 
 @router.get("/health", responses=replies(Health, 503))

@@ -14,6 +14,7 @@ from lookup_server.body import Body
 from lookup_server.errors import ApiError
 from lookup_server.llamacpp import tokens
 from lookup_server.llamacpp.prepare import completion_tasks, infill_tasks, settings_of
+from lookup_server.llamacpp.reply_forms import Content, Generated, Props, Rendered, Slot, Tokens
 from lookup_server.llamacpp.requests import (
     CompletionBody,
     DetokenizeBody,
@@ -22,7 +23,6 @@ from lookup_server.llamacpp.requests import (
     TemplateBody,
     TokenizeBody,
 )
-from lookup_server.reply_forms import Content, Generated, Props, Rendered, Slot, Tokens
 from lookup_server.routes.documented import ANSWER, BODY, documented, replies
 from lookup_server.routes.state import State, state_of
 from lookup_server.wire import Json

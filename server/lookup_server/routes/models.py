@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from lookup_server.reply_forms import ModelCard, ModelCards
+from lookup_server.openai.reply_forms import ModelCard, ModelCards
 from lookup_server.routes.documented import replies
 from lookup_server.routes.state import State, state_of
 from lookup_server.wire import Json
