@@ -46,7 +46,7 @@ def edit(
     ] = False,
     as_json: options.Json = False,
     no_speculation: options.NoSpeculation = False,
-    strict: options.Strict = False,
+    strict: options.Strict = None,
     max_tokens: options.MaxTokens = None,
     temperature: options.Temperature = 0.0,
     seed: options.Seed = None,

@@ -36,7 +36,7 @@ def generate(
     device: options.Device = "auto",
     calibration: options.Calibration = None,
     no_speculation: options.NoSpeculation = False,
-    strict: options.Strict = False,
+    strict: options.Strict = None,
     as_json: options.Json = False,
 ) -> None:
     """Answers a prompt, streaming to stdout.

@@ -52,17 +52,21 @@ NoSpeculation = Annotated[
     bool, typer.Option("--no-speculation", help="Decode one token at a time; the answer is the same, only slower.")
 ]
 Strict = Annotated[
-    bool,
+    bool | None,
     typer.Option(
-        "--strict",
+        "--strict/--no-strict",
         help="Compute every token's scores to the same bits, whatever is drafted, kept or answered beside it; a little "
-        "slower. Refused where this machine cannot keep it.",
+        "slower. Refused where this machine cannot keep it."
+        "  [default: on CPUs that can]",
+        show_default=False,
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object (text, finish_reason, usage, stats) last.")]
 
 
-def engine(model: str | None, dtype: str, device: str, calibration: str | None, *, strict: bool = False) -> Engine:
+def engine(
+    model: str | None, dtype: str, device: str, calibration: str | None, *, strict: bool | None = None
+) -> Engine:
     """Loads the engine, saying on stderr which model runs how."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
     from lookup_spec.model.load import load_model

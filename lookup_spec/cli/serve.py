@@ -51,7 +51,7 @@ def serve(
         _option(
             _MODEL,
             "Compute every token's scores to the same bits, whatever is drafted, kept or answered beside it; a little "
-            "slower. Refused where this machine cannot keep it.",
+            "slower. Refused where this machine cannot keep it.  [default: on CPUs that can]",
             "--strict/--no-strict",
         ),
     ] = None,

@@ -13,7 +13,14 @@ from lookup_spec.errors import ModelError
 from lookup_spec.model.attention import NAME, Packed, Slice
 from lookup_spec.model.cache import KVCache
 from lookup_spec.model.half_linear import can_pack, pack_linears
-from lookup_spec.model.linear import PrepackedLinear, native_bfloat16, only_linear, replace_linears, widen_linears
+from lookup_spec.model.linear import (
+    PrepackedBfloat16,
+    PrepackedLinear,
+    native_bfloat16,
+    only_linear,
+    replace_linears,
+    widen_linears,
+)
 from lookup_spec.model.steady import linear_kind, steady_width
 
 
@@ -125,13 +132,15 @@ def _fit_to_cpu(model: PreTrainedModel, strict: bool) -> torch.dtype | None:
     if strict and not only_linear(model):
         raise ModelError(
             f"{type(model).__name__} has experts, which are computed in groups as large as each pass happens to make "
-            "them, so that strict mode could not keep what it promises; leave strict out."
+            "them, so that strict mode could not keep what it promises; turn it off."
         )
     if model.dtype == torch.bfloat16 and not native_bfloat16():
         if can_pack() and pack_linears(model):
             return None
         widen_linears(model)
         return torch.float32  # faster here than emulated bfloat16, and more exact
+    if model.dtype == torch.bfloat16 and only_linear(model):
+        replace_linears(model, PrepackedBfloat16)
     if model.dtype == torch.float32 and strict:
         replace_linears(model, PrepackedLinear)
     elif model.dtype == torch.float32:

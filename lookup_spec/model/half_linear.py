@@ -39,7 +39,12 @@ class HalfLinear(nn.Module):
     Args:
         weight: ``[out, in]``, its values those of bfloat16; copied.
         bias: ``[out]``, or None.
+
+    Attributes:
+        takes: the type of its rows, and of what comes out.
     """
+
+    takes = torch.float32
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         super().__init__()

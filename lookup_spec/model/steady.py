@@ -19,7 +19,7 @@ from lookup_spec.model.cache import BLOCK
 from lookup_spec.model.half_linear import HalfLinear
 from lookup_spec.model.linear import PrepackedLinear
 
-_ROWS = 128  # attended at a time, so that scores over a long context stay small
+_ROWS = 32  # attended at a time: scores over a long context stay near the processor
 _LEAST = 8  # rows that share keys, query heads of a group included: narrower products take other kernels
 
 
@@ -123,12 +123,10 @@ def _attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor, scaling: 
     scores = (query * scaling).reshape(shared, -1, dim) @ keys.transpose(1, 2)
     if softcap is not None:
         scores = torch.tanh(scores / softcap) * softcap
-    scores = scores.view(shared, groups, -1, length) + mask
-    weights = torch.exp_(scores - scores.amax(-1, keepdim=True)).view(shared, -1, length)
+    scores.view(shared, groups, -1, length).add_(mask)
     # A product over all keys would group its sums by their number; block after block the order is always the same.
-    blocks = weights.view(shared, -1, length // BLOCK, BLOCK).transpose(1, 2)
+    blocks = torch.softmax(scores, dim=-1).view(shared, -1, length // BLOCK, BLOCK).transpose(1, 2)
     sums = [
         torch.bmm(block, value.unflatten(0, (-1, BLOCK))).sum(0) for block, value in zip(blocks, values, strict=True)
     ]
-    attended = torch.stack(sums) / weights.sum(-1, keepdim=True)
-    return attended.view(heads, rows + padding, -1)[:, :rows]
+    return torch.stack(sums).view(heads, rows + padding, -1)[:, :rows]

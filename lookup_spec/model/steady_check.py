@@ -54,7 +54,7 @@ def _check_layers(model: nn.Module, generator: torch.Generator) -> None:
             smallest[type(module)] = min(best, module, key=_size)
     for layer in smallest.values():
         rows = torch.randn(_WIDEST, _inputs(layer), generator=generator)
-        rows = rows.to(layer.weight) if isinstance(layer, nn.Linear) else rows
+        rows = rows.to(_takes(layer))
         whole = layer(rows)
         for width in sorted({steady_width(count, linear_kind(model)) for count in range(1, _WIDEST)}):
             if width < _WIDEST and not torch.equal(layer(rows[:width]), whole[:width]):
@@ -66,6 +66,10 @@ def _inputs(layer: nn.Module) -> int:
     return size
 
 
+def _takes(layer: nn.Module) -> torch.dtype:
+    return layer.weight.dtype if isinstance(layer, nn.Linear) else layer.takes  # type: ignore[return-value]
+
+
 def _size(layer: nn.Module) -> int:
     outputs: int = layer.out_features  # type: ignore[assignment]
     return _inputs(layer) * outputs
@@ -73,7 +77,7 @@ def _size(layer: nn.Module) -> int:
 
 def _broken(what: str) -> ModelError:
     return ModelError(
-        f"This machine's kernels {what}, so that strict mode could not keep what it promises; leave strict out."
+        f"This machine's kernels {what}, so that strict mode could not keep what it promises; turn it off."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from lookup_spec.engine.memory import measure_room
 from lookup_spec.engine.runner import Runner
 from lookup_spec.engine.scheduler import Limits
 from lookup_spec.engine.session import Piece, Session
+from lookup_spec.errors import ModelError
 from lookup_spec.grammar import Grammar
 from lookup_spec.model.forward import PackedModel
 from lookup_spec.model.load import LoadedModel, load_model
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+_log = logging.getLogger(__name__)
+
 _CHUNK_SECONDS = 0.5
 _LEAST_CHUNK, _MOST_CHUNK = 64, 2048
 
@@ -54,7 +58,7 @@ class Options(TypedDict, total=False):
     segment_store_bytes: int
     calibration: Path | None
     costs: Path | None
-    strict: bool
+    strict: bool | None
 
 
 class Engine:
@@ -79,7 +83,8 @@ class Engine:
         costs: a directory that keeps, from run to run, what passes cost on this machine, so that a start need not
             measure it; None measures it anew, which takes some seconds.
         strict: logits are the same to the last bit with and without speculation, alone and beside other requests, and
-            whatever was computed before or had to be computed again; passes take a little longer.
+            whatever was computed before or had to be computed again; passes take a little longer. None: on a CPU
+            whose kernels keep it.
 
     Raises:
         ModelError: memory is too short, or this machine cannot keep what ``strict`` promises.
@@ -90,6 +95,7 @@ class Engine:
         context_length: most tokens of prompt and answer together: what the model holds, or less if so decided or if
             memory is short.
         room_tokens: tokens that there is memory for, those of all requests and of kept prefixes together.
+        strict: whether logits are the same to the last bit.
         vocabulary: bytes of every token.
         template: the chat template.
         prompts: what makes prompts of texts and messages.
@@ -108,22 +114,21 @@ class Engine:
         segment_store_bytes: int = 256 << 20,
         calibration: Path | None = None,
         costs: Path | None = None,
-        strict: bool = False,
+        strict: bool | None = None,
     ) -> None:
         self.tokenizer: PreTrainedTokenizerFast = loaded.tokenizer
         self.model_name = loaded.name
         self.vocabulary = Vocabulary(loaded.tokenizer)
         self.template = ChatTemplate(loaded.tokenizer)
         self._end_ids = loaded.eos_ids
-        self._model = PackedModel(loaded.model, strict=strict)
-        if strict:
-            check_steady(self._model)
+        self._model, known = _model(loaded, strict, costs)
+        self.strict = self._model.strict
         longest = min(loaded.context_length, max_context_tokens or loaded.context_length)
         room = measure_room(self._model, kv_cache_bytes, prefix_cache_bytes, longest * max_sessions)
         self.context_length = min(longest, room.tokens)
         self.room_tokens = room.tokens
         self._kept_costs = KeptCosts(costs, self._model)
-        self._costs = self._kept_costs.read() or CostCurve.measure(self._model, self.context_length)
+        self._costs = known or CostCurve.measure(self._model, self.context_length)
         self._runner = Runner(
             self._model,
             Limits(
@@ -341,3 +346,21 @@ def load_engine(
         ModelError: the model cannot be found or run; the message says why in one sentence.
     """
     return Engine(load_model(model, dtype=dtype, device=device), **options)
+
+
+def _model(loaded: LoadedModel, strict: bool | None, costs: Path | None) -> tuple[PackedModel, CostCurve | None]:
+    """The model as it is to run, and what is known already of what its passes cost.
+
+    Raises:
+        ModelError: this machine cannot keep what ``strict`` promises.
+    """
+    if strict is None and loaded.device.type == "cpu":
+        try:
+            return _model(loaded, True, costs)
+        except ModelError as error:
+            _log.info("Answers are not strict. %s", error)
+    model = PackedModel(loaded.model, strict=bool(strict))
+    known = KeptCosts(costs, model).read()
+    if model.strict and known is None:  # costs are kept of models that have passed, on the same machine
+        check_steady(model)
+    return model, known

@@ -59,7 +59,7 @@ class Settings(_Values):
         model: what to load; None for the embedded default.
         dtype: the model's.
         device: likewise.
-        strict: every token's scores have the same bits, whatever runs beside it.
+        strict: every token's scores have the same bits, whatever runs beside it; None on CPUs that can keep it.
         calibration: a directory that keeps how often guesses came true; ``"off"`` keeps nothing, None takes the usual
             place.
         kv_cache_mb: most memory for keys and values; None takes a share of what is free.
@@ -94,7 +94,7 @@ class Settings(_Values):
     model: str | None = None
     dtype: str = "auto"
     device: str = "auto"
-    strict: bool = False
+    strict: bool | None = None
     calibration: str | None = None
     kv_cache_mb: Annotated[float, Field(ge=0)] | None = None
     prefix_cache_mb: Annotated[float, Field(ge=0)] | None = None

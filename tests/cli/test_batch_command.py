@@ -14,7 +14,6 @@ import pytest
 from lookup_spec import cli
 from lookup_spec.batch.line_file import LineFile
 from lookup_spec.errors import OutputError
-from lookup_spec.model.load import LoadedModel
 from lookup_spec.pipeline.engine import Engine
 from tests.server.tiny_service import CONTEXT, tiny_model
 
@@ -26,16 +25,9 @@ class Ran(NamedTuple):
     failures: list[Any]
 
 
-@pytest.fixture(scope="module")
-def loaded() -> LoadedModel:
-    return tiny_model()
-
-
 @pytest.fixture
-def batch(
-    loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Any:
-    monkeypatch.setattr("lookup_spec.model.load.load_model", lambda *_, **__: loaded)
+def batch(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
+    monkeypatch.setattr("lookup_spec.model.load.load_model", lambda *_, **__: tiny_model())
 
     def run(lines: list[Any] | bytes, *arguments: object, output: str = "out.jsonl", source: str = "in.jsonl") -> Ran:
         if not isinstance(lines, bytes):

@@ -216,7 +216,7 @@ def test_the_check_refuses_a_machine_that_does_not_keep_it(monkeypatch):
     monkeypatch.setattr(
         model, "forward", lambda batch: [logits * (1 + len(batch[0].tokens) * 2.0**-23) for logits in forward(batch)]
     )
-    with pytest.raises(ModelError, match=r"alone and in a chain, by up to .*leave strict out"):
+    with pytest.raises(ModelError, match=r"alone and in a chain, by up to .*turn it off"):
         check_steady(model)
 
 

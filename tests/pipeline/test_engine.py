@@ -10,6 +10,7 @@ import pytest
 
 from lookup_spec import ContextLengthError, InvalidRequestError, Load, ModelError, SamplingParams
 from lookup_spec.model.forward import PackedModel, Rows
+from lookup_spec.model.linear import PrepackedLinear
 from lookup_spec.params import Sampling
 from lookup_spec.pipeline.engine import Engine
 from lookup_spec.pipeline.result import collect
@@ -111,6 +112,38 @@ def test_strict_scores_are_the_same_bits_with_and_without_speculation() -> None:
     assert fast[-1].stats.drafted > 0
     told, expected = ([each for piece in pieces for each in piece.logprobs] for pieces in (fast, plain))
     assert told == expected
+
+
+def test_answers_are_strict_where_this_machine_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default; where a CPU does not keep it, or if nobody wants it, the same model runs without."""
+    assert Engine(tiny_model()).strict
+    assert not Engine(tiny_model(), strict=False).strict
+    forward = PrepackedLinear.forward
+    monkeypatch.setattr(
+        PrepackedLinear, "forward", lambda self, rows: forward(self, rows) * (1 + (rows.shape[-2] == 41) * 2.0**-20)
+    )
+    loose = Engine(tiny_model())
+    assert not loose.strict
+    assert (
+        loose.generate(PROMPT, max_tokens=8).token_ids
+        == Engine(tiny_model(), strict=False).generate(PROMPT, max_tokens=8).token_ids
+    )
+    with pytest.raises(ModelError, match="turn it off"):
+        Engine(tiny_model(), strict=True)
+
+
+def test_a_machine_that_passed_once_is_not_tried_again_while_costs_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One-shot commands start sooner; kept costs are those of a model that passed, on the same machine."""
+    first = Engine(tiny_model(), costs=tmp_path)
+    first.close()
+    tried: list[PackedModel] = []
+    monkeypatch.setattr("lookup_spec.pipeline.engine.check_steady", tried.append)
+    assert Engine(tiny_model(), costs=tmp_path).strict
+    assert not tried
+    Engine(tiny_model())
+    assert len(tried) == 1
 
 
 def test_a_warmed_prompt_is_there_when_it_is_asked(engine: Engine) -> None:
