@@ -82,8 +82,20 @@ class OpenDocument:
         starts = list(accumulate(map(len, lines), initial=0))
         # The protocol's first line begins behind a byte-order mark, and its last place is the end of the text.
         starts[0] += self.text.startswith(BOM)
+        edits, before = list[types.TextEdit](), 0
+        for start, end, text in hunks:
+            first, behind = (starts[min(line, len(lines))] for line in (start, end))
+            mark = _line_end(text)
+            if before < start == len(lines) and mark and mark == _line_end(self.text):
+                # Behind the last line's end editors have no place, and Neovim adds a line to what is put there; a new
+                # line before that line's end makes the same text.
+                first = behind = first - len(mark)
+                text = mark + text.removesuffix(mark)  # noqa: PLW2901
+            before = end
+            edits.append(types.TextEdit(types.Range(self.position(first), self.position(behind)), text))
+        return edits
 
-        def place(line: int) -> types.Position:
-            return self.position(starts[min(line, len(lines))])
 
-        return [types.TextEdit(types.Range(place(start), place(end)), text) for start, end, text in hunks]
+def _line_end(text: str) -> str:
+    """What the text's last line ends with."""
+    return next((end for end in ("\r\n", "\n", "\r") if text.endswith(end)), "")

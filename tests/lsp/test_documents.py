@@ -42,6 +42,29 @@ def test_a_change_is_what_the_editor_made_of_its_text(
     assert (one.text, changed.version) == (text, 2)
 
 
+@given(TEXTS, st.lists(st.tuples(st.integers(1, 3), st.integers(0, 3), TEXTS), max_size=3), ENCODINGS)
+def test_hunks_make_the_same_text_in_the_editor(
+    text: str, hunks: list[tuple[int, int, str]], encoding: Encoding
+) -> None:
+    """And none of them is put behind the last line's end, if its own last line ends alike."""
+    one, place, taken = document(text, encoding), -1, []
+    lines, new = one.lines, ""
+    for gap, size, inserted in hunks:
+        start = min(max(place, 0) + gap - (place < 0), len(lines))
+        end = min(start + size, len(lines))
+        if start > place:
+            new += "".join(lines[max(place, 0) : start]) + inserted
+            taken.append((start, end, inserted))
+            place = end
+    edits = one.edits(taken)
+    ranges = [{"start": _wire(edit.range.start), "end": _wire(edit.range.end)} for edit in edits]
+    wire = [{"range": range_, "newText": edit.new_text} for range_, edit in zip(ranges, edits, strict=True)]
+    assert apply(text, wire, encoding) == new + "".join(lines[max(place, 0) :])
+    if text.endswith("a\n"):
+        for edit in edits:
+            assert edit.range.start.line < len(lines) or not edit.new_text.endswith("b\n")
+
+
 def test_a_place_within_a_character_or_beyond_the_end_is_at_the_nearest_before() -> None:
     one = document("a😀\nb", "utf-16")
     assert [one.offset(types.Position(0, n)) for n in (1, 2, 3, 9)] == [1, 1, 2, 2]
