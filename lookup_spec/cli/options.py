@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,27 +16,57 @@ if TYPE_CHECKING:
     from lookup_spec.propose.prompt import Prompt
     from lookup_spec.stats import Stats
 
-Model = Annotated[
-    str | None,
-    typer.Option(
-        "--model",
-        "-m",
-        help="A Hugging Face id, a local directory, a .gguf file, or an embedded model's name (see `lookup-spec "
-        "models`).  [default: the embedded Qwen2.5-Coder that fits this machine]",
-        show_default=False,
-    ),
-]
-MaxTokens = Annotated[
-    int | None,
-    typer.Option(min=0, help="Most tokens to generate.  [default: until the context is full]", show_default=False),
-]
-Temperature = Annotated[float, typer.Option(min=0.0, help="0 always takes the likeliest token; higher is freer.")]
-Seed = Annotated[int | None, typer.Option(min=0, help="Of the sampling; the same seed gives the same answer.")]
-DType = Annotated[
-    str,
-    typer.Option(help="auto, float32, bfloat16 or float16; auto is bfloat16 where that is quick, else float32."),
-]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """An option of several commands, which may differ in what holds if it is left out.
+
+    Attributes:
+        text: what it is, in whole sentences.
+        names: of its flags; none for the parameter's own.
+        least: the least number that it may be.
+    """
+
+    text: str
+    names: tuple[str, ...] = ()
+    least: float | None = None
+
+    def option(self, default: str = "", *, also: str = "", panel: str | None = None) -> Any:
+        """The option as one command has it.
+
+        Args:
+            default: what holds if it is left out; empty where the parameter's own default says so.
+            also: more sentences.
+            panel: where the help shows it.
+        """
+        told = " ".join(filter(None, (self.text, also))) + (f"  [default: {default}]" if default else "")
+        return typer.Option(*self.names, help=told, min=self.least, show_default=not default, rich_help_panel=panel)
+
+
+MODEL = Shared(
+    "A Hugging Face id, a local directory, a .gguf file, or an embedded model's name (see `lookup-spec models`).",
+    ("--model", "-m"),
+)
+MODEL_DEFAULT = "the embedded Qwen2.5-Coder that fits this machine"
+DTYPE = Shared("auto, float32, bfloat16 or float16; auto is bfloat16 where that is quick, else float32.")
+DEVICE = Shared("auto, cpu, cuda or mps.")
+STRICT = Shared(
+    "Compute every token's scores to the same bits, whatever is drafted, kept or answered beside it; a little slower. "
+    "Refused where this machine cannot keep it.",
+    ("--strict/--no-strict",),
+)
+STRICT_DEFAULT = "on CPUs that can"
+NO_SPECULATION = Shared("Decode one token at a time; the answer is the same, only slower.", ("--no-speculation",))
+MAX_TOKENS = Shared("Most tokens to generate.", least=0)
+TEMPERATURE = Shared("0 always takes the likeliest token; higher is freer.", least=0)
+SEED = Shared("Of the sampling; the same seed gives the same answer.", least=0)
+
+Model = Annotated[str | None, MODEL.option(MODEL_DEFAULT)]
+MaxTokens = Annotated[int | None, MAX_TOKENS.option("until the context is full")]
+Temperature = Annotated[float, TEMPERATURE.option()]
+Seed = Annotated[int | None, SEED.option()]
+DType = Annotated[str, DTYPE.option()]
+Device = Annotated[str, DEVICE.option()]
 Calibration = Annotated[
     str | None,
     typer.Option(
@@ -48,19 +79,8 @@ Calibration = Annotated[
         show_default=False,
     ),
 ]
-NoSpeculation = Annotated[
-    bool, typer.Option("--no-speculation", help="Decode one token at a time; the answer is the same, only slower.")
-]
-Strict = Annotated[
-    bool | None,
-    typer.Option(
-        "--strict/--no-strict",
-        help="Compute every token's scores to the same bits, whatever is drafted, kept or answered beside it; a little "
-        "slower. Refused where this machine cannot keep it."
-        "  [default: on CPUs that can]",
-        show_default=False,
-    ),
-]
+NoSpeculation = Annotated[bool, NO_SPECULATION.option()]
+Strict = Annotated[bool | None, STRICT.option(STRICT_DEFAULT)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object (text, finish_reason, usage, stats) last.")]
 
 

@@ -34,27 +34,10 @@ def serve(
         Path | None,
         _option("Settings", "A TOML file with any of these settings, such as max_waiting = 64.", metavar="FILE"),
     ] = None,
-    model: Annotated[
-        str | None,
-        _option(
-            _MODEL,
-            "A Hugging Face id, a local directory, a .gguf file, or an embedded model's name (see `lookup-spec "
-            "models`).  [default: the embedded Qwen2.5-Coder that fits this machine]",
-            "--model",
-            "-m",
-        ),
-    ] = None,
-    dtype: Annotated[str | None, _option(_MODEL, "auto, float32, bfloat16 or float16.  [default: auto]")] = None,
-    device: Annotated[str | None, _option(_MODEL, "auto, cpu, cuda or mps.  [default: auto]")] = None,
-    strict: Annotated[
-        bool | None,
-        _option(
-            _MODEL,
-            "Compute every token's scores to the same bits, whatever is drafted, kept or answered beside it; a little "
-            "slower. Refused where this machine cannot keep it.  [default: on CPUs that can]",
-            "--strict/--no-strict",
-        ),
-    ] = None,
+    model: Annotated[str | None, options.MODEL.option(options.MODEL_DEFAULT, panel=_MODEL)] = None,
+    dtype: Annotated[str | None, options.DTYPE.option("auto", panel=_MODEL)] = None,
+    device: Annotated[str | None, options.DEVICE.option("auto", panel=_MODEL)] = None,
+    strict: Annotated[bool | None, options.STRICT.option(options.STRICT_DEFAULT, panel=_MODEL)] = None,
     kv_cache_mb: Annotated[
         float | None,
         _option(
