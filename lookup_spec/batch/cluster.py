@@ -21,7 +21,7 @@ from lookup_spec.batch.in_order import InOrder
 from lookup_spec.batch.manifest import Facts
 from lookup_spec.batch.pool import Cost
 from lookup_spec.batch.request import BadLine, Request
-from lookup_spec.batch.results import Outcome
+from lookup_spec.batch.results import Event
 from lookup_spec.batch.station import Station
 from lookup_spec.batch.worker import Report, Worker
 from lookup_spec.errors import BatchError, LookupSpecError
@@ -116,7 +116,7 @@ class Cluster:
         """Answers that are being generated."""
         return sum(hand.report.running for hand in self._hands)
 
-    def run(self, requests: Iterable[Request | BadLine]) -> Generator[Sequence[Outcome | BadLine], None, None]:
+    def run(self, requests: Iterable[Request | BadLine]) -> Generator[Sequence[Event], None, None]:
         """What has come to an end, again and again."""
         order = InOrder()
         dispatch: Dispatch[_Hand] = Dispatch(order.noting(requests))
@@ -129,7 +129,12 @@ class Cluster:
             if (found := self._returned()) is None:
                 continue
             hand, report = found
-            outcomes = dispatch.lose(hand) if report is None else dispatch.take(hand, report.outcomes)
+            if report is None:
+                outcomes = dispatch.lose(hand)
+            else:
+                dispatch.keep(hand, report.parts)
+                yield report.parts
+                outcomes = dispatch.take(hand, report.outcomes)
             if outcomes:
                 self._losses = 0
             yield order.put(outcomes) if self._keep_order else outcomes

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Generic, TypeVar
 
+from lookup_spec.batch.parts import Part
 from lookup_spec.batch.request import BadLine, Request
 from lookup_spec.batch.results import Outcome
 
@@ -84,6 +86,13 @@ class Dispatch(Generic[W]):
             del self._held[worker][outcome.request.custom_id]
             self._losses.pop(outcome.request.custom_id, None)
         return outcomes
+
+    def keep(self, worker: W, parts: Sequence[Part]) -> None:
+        """A worker has finished parts of answers; if it is lost, whoever gets the requests has them."""
+        held = self._held[worker]
+        for part in parts:
+            request = held[part.custom_id]
+            held[part.custom_id] = replace(request, kept={**request.kept, part.digest: part.said})
 
     def lose(self, worker: W) -> Sequence[Outcome]:
         """A worker is gone; what it had goes to others, save for requests that come to their end by this."""

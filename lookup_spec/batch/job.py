@@ -9,9 +9,10 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from lookup_spec.batch.parts import Part
 from lookup_spec.batch.pool import Cost
 from lookup_spec.batch.request import BadLine, Request
-from lookup_spec.batch.results import Outcome, Results
+from lookup_spec.batch.results import Event, Results
 from lookup_spec.errors import BatchError
 
 _WINDOW = 60.0  # seconds that rates look back
@@ -26,7 +27,7 @@ class Answerer(Protocol):
     @property
     def running(self) -> int: ...
 
-    def run(self, requests: Iterable[Request | BadLine]) -> Generator[Sequence[Outcome | BadLine], None, None]:
+    def run(self, requests: Iterable[Request | BadLine]) -> Generator[Sequence[Event], None, None]:
         """What has come to an end, again and again."""
 
 
@@ -140,9 +141,12 @@ def run_job(
         BatchError: nothing works any more.
     """
     failures, meter, breakdowns, stopped = Failures(), _Meter(answerer, results, total), 0, False
-    with closing(answerer.run(requests)) as ended:
-        for outcomes in ended:
-            for outcome in outcomes:
+    with closing(answerer.run(requests)) as steps:
+        for events in steps:
+            for outcome in events:
+                if isinstance(outcome, Part):
+                    results.keep(outcome)
+                    continue
                 if isinstance(outcome, BadLine):
                     results.report(outcome)
                     failures.add(outcome.code, outcome.message)

@@ -5,13 +5,34 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from lookup_spec.errors import OutputError
 
 _SYNC_SECONDS = 1.0
 _BLOCK = 1 << 16
+
+
+def replace_lines(path: Path, lines: Iterable[bytes]) -> None:
+    """Gives a file other lines, all at once or not at all.
+
+    Args:
+        path: need not be there.
+        lines: each with its newline.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.new")
+    try:
+        with temporary.open("wb") as file:
+            file.writelines(lines)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        raise OutputError(f"Cannot write {path}: {error.strerror}.") from error
 
 
 class LineFile:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
+from lookup_spec.batch.line_file import replace_lines
 from lookup_spec.errors import OtherJobError, OutputError
 
 Facts: TypeAlias = Mapping[str, str | int | float | bool | None]
@@ -61,13 +61,5 @@ def _facts(text: str) -> dict[str, object] | None:
 
 
 def _write(path: Path, facts: Facts) -> None:
-    temporary = path.with_name(f".{path.name}.new")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            json.dump({"version": _FORM, "job": facts}, file, indent=2, ensure_ascii=False)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        raise OutputError(f"Cannot write {path}: {error.strerror}.") from error
+    text = json.dumps({"version": _FORM, "job": facts}, indent=2, ensure_ascii=False)
+    replace_lines(path, [f"{text}\n".encode()])

@@ -9,8 +9,9 @@ from functools import partial
 from typing import TypeAlias
 
 from lookup_spec.batch.feeder import Feeder
+from lookup_spec.batch.parts import Part
 from lookup_spec.batch.request import BadLine, Request
-from lookup_spec.batch.results import Outcome
+from lookup_spec.batch.results import Event, Outcome
 from lookup_spec.batch.work import Api, Work
 from lookup_spec.engine.session import Session
 from lookup_spec.errors import InvalidRequestError
@@ -88,14 +89,17 @@ class Pool:
         self._fixed = parallel is not None
         self._keep_order = keep_order
         self._jobs: deque[_Job] = deque()  # in the order of the requests
+        self._parts: list[Part] = []  # finished in this step
 
     @property
     def running(self) -> int:
         """Answers that are being generated, or wait for their turn in the engine."""
         return sum(len(job.open) for job in self._jobs)
 
-    def run(self, requests: Iterable[Request | BadLine]) -> Generator[Sequence[Outcome | BadLine], None, None]:
+    def run(self, requests: Iterable[Request | BadLine]) -> Generator[Sequence[Event], None, None]:
         """What has come to an end, after every step and perhaps nothing; closing the iterator stops all work.
+
+        Parts of answers come as soon as they are finished, whatever order is kept.
 
         Args:
             requests: read in the background, a few ahead of need. Bad lines are passed on.
@@ -110,7 +114,7 @@ class Pool:
         """Requests that are read and prepared in the background, a few ahead of need."""
         return Feeder(requests, partial(_prepared, self._api), _AHEAD)
 
-    def work(self, feeder: Prepared) -> Generator[Sequence[Outcome | BadLine], None, None]:
+    def work(self, feeder: Prepared) -> Generator[Sequence[Event], None, None]:
         """As :meth:`run`, of requests that somebody else lets be prepared, and closes."""
         steps = 0
         try:
@@ -131,7 +135,7 @@ class Pool:
             self._jobs.clear()
             self._engine.step()  # lets the engine see that they were cancelled
 
-    def _fill(self, feeder: Prepared) -> Iterator[Outcome | BadLine]:
+    def _fill(self, feeder: Prepared) -> Iterator[Event]:
         """Starts requests while there is room; those that fail at once have come to their end."""
         while self.running < self.parallel and not self._engine.load.waiting:
             if len(self._jobs) >= _BEHIND * self.parallel:
@@ -166,7 +170,9 @@ class Pool:
                 if piece is None:
                     continue
                 self.cost.tokens += len(piece.token_ids)
-                job.work.take(index, piece)
+                part = job.work.take(index, piece)
+                if part is not None:
+                    self._parts.append(part)
                 if piece.finish_reason is not None:
                     self.cost.add(piece.stats)
                     del job.open[index]
@@ -186,7 +192,9 @@ class Pool:
         _cancel(job)
         job.outcome = Outcome(job.request, *self._api.failure(error))
 
-    def _ended(self) -> Iterator[Outcome]:
+    def _ended(self) -> Iterator[Event]:
+        yield from self._parts
+        self._parts.clear()
         if self._keep_order:
             while self._jobs and self._jobs[0].outcome is not None:
                 outcome = self._jobs.popleft().outcome

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, BinaryIO
 
@@ -24,6 +24,7 @@ class Request:
         url: what to call, such as ``/v1/chat/completions``.
         body: what to send there.
         problem: why it can never be answered; empty if nothing is known against it.
+        kept: what steps towards its answer have brought in earlier runs, by the digest of what they asked.
     """
 
     line: int
@@ -31,6 +32,7 @@ class Request:
     url: str
     body: dict[str, Any]
     problem: str = ""
+    kept: Mapping[str, dict[str, Any]] = field(default_factory=dict, compare=False)
 
     @cached_property
     def digest(self) -> str:

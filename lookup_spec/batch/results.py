@@ -6,15 +6,16 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from filelock import FileLock, Timeout
 
 from lookup_spec.batch.line_file import LineFile
 from lookup_spec.batch.lines import Line
 from lookup_spec.batch.manifest import Facts, bind
+from lookup_spec.batch.parts import Part, Parts
 from lookup_spec.batch.request import BadLine, Request
 from lookup_spec.batch.seen import Known, Seen
 from lookup_spec.errors import BusyJobError, OtherJobError, OutputError
@@ -35,22 +36,25 @@ class Place:
     Attributes:
         answers: one line for each request that was answered.
         failures: one line for each request that was not, and for each line of input that was none.
+        parts: of answers that are not complete; there only while there are some.
         manifest: what the job is.
         lock: held while somebody works on them.
     """
 
     answers: Path
     failures: Path
+    parts: Path
     manifest: Path
     lock: Path
 
     @classmethod
     def beside(cls, answers: Path, failures: Path | None = None) -> Place:
-        """The usual names: those of ``out.jsonl`` are ``out.errors.jsonl``, ``out.manifest.json`` and ``out.lock``."""
+        """The usual names: to ``out.jsonl`` belong ``out.errors.jsonl``, ``out.parts.jsonl`` and so on."""
         stem = answers.with_suffix("") if answers.suffix else answers
         return cls(
             answers,
             failures or stem.with_name(f"{stem.name}.errors.jsonl"),
+            stem.with_name(f"{stem.name}.parts.jsonl"),
             stem.with_name(f"{stem.name}.manifest.json"),
             stem.with_name(f"{stem.name}.lock"),
         )
@@ -69,6 +73,10 @@ class Outcome:
     request: Request
     status: int | None
     body: dict[str, Any]
+
+
+Event: TypeAlias = Outcome | Part | BadLine
+"""What happens in the course of a job."""
 
 
 @contextmanager
@@ -113,7 +121,8 @@ class Results:
 
     def __init__(self, place: Place, facts: Facts, *, retry: bool = False) -> None:
         self.answered = self.failed = 0
-        fresh = not any(path.is_file() and path.stat().st_size > 0 for path in (place.answers, place.failures))
+        files = (place.answers, place.failures, place.parts)
+        fresh = not any(path.is_file() and path.stat().st_size > 0 for path in files)
         bind(place.manifest, facts, fresh=fresh)
         if retry:
             _put_aside(place.failures)
@@ -124,6 +133,8 @@ class Results:
             stack.callback(self._seen.close)
             self.answered = self._load(self._answers)
             self.failed = self._load(self._failures)
+            self._parts = Parts(place.parts, self._seen.has)
+            stack.callback(self._parts.close)
             self._close = stack.pop_all().close
 
     def unfinished(self, requests: Iterable[Request | BadLine]) -> Iterator[Request | BadLine]:
@@ -141,7 +152,8 @@ class Results:
         line = Line(request.line, request.digest.encode())
         match known:
             case Known.NEW:
-                return request
+                kept = self._parts.take(request.custom_id)
+                return replace(request, kept=kept) if kept else request
             case Known.FINISHED:
                 return None
             case Known.REPEATED:
@@ -169,6 +181,15 @@ class Results:
         else:
             self._failures.append(line)
             self.failed += 1
+        self._parts.drop(request.custom_id)
+
+    def keep(self, part: Part) -> None:
+        """Adds a part of an answer that is not complete: the next run need not make it again.
+
+        Raises:
+            OutputError: it cannot be written.
+        """
+        self._parts.keep(part)
 
     def report(self, bad: BadLine) -> None:
         """Adds that a line of the input is no request.

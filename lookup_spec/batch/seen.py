@@ -62,6 +62,10 @@ class Seen:
         self._run("UPDATE seen SET line = ? WHERE name = ?", line, key)
         return Known.FINISHED if row[0] == request else Known.CHANGED, line
 
+    def has(self, name: str) -> bool:
+        """Whether a name is known."""
+        return self._run("SELECT 1 FROM seen WHERE name = ?", _key(name)).fetchone() is not None
+
     def is_reported(self, digest: str) -> bool:
         """Whether an earlier run has reported a bad line."""
         return self._run("SELECT 1 FROM seen WHERE name = ?", _bad(bytes.fromhex(digest))).fetchone() is not None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lookup_spec.batch.parts import Part
 from lookup_spec.batch.request import Request
 from lookup_spec.batch.summary_template import SummaryTemplate
 from lookup_spec.batch.work import Api, Task, Work
@@ -87,9 +88,7 @@ class SummaryApi:
             raise InvalidRequestError("The text is empty.", param="text")
         parts = parts_of(text, name, self._tokens, self._room)
         questions = [self._template.question(part, name, n, len(parts)) for n, part in enumerate(parts, 1)]
-        return SummaryWork(
-            [self._asked(request, question) for question in questions], lambda said: self._join(request, said)
-        )
+        return self._work(request, questions)
 
     def failure(self, error: Exception) -> tuple[int, dict[str, Any]]:
         """What to say about an error."""
@@ -110,59 +109,100 @@ class SummaryApi:
             self._template.question("\n\n".join(group), name, n, len(groups), joining=True)
             for n, group in enumerate(groups, 1)
         ]
-        return SummaryWork(
-            [self._asked(request, question) for question in questions], lambda said: self._join(request, said)
-        )
+        return self._work(request, questions)
 
-    def _asked(self, request: Request, question: str) -> Work:
+    def _work(self, request: Request, questions: Sequence[str]) -> SummaryWork:
+        chats = [self._chat(request, question, last=len(questions) == 1) for question in questions]
+        return SummaryWork(request.custom_id, chats, lambda said: self._join(request, said))
+
+    def _chat(self, request: Request, question: str, *, last: bool) -> _Chat:
         body = {"messages": [{"role": "user", "content": question}], "max_tokens": self._max_tokens}
-        return self._chats.prepare(Request(request.line, request.custom_id, CHAT, body))
+        asked = Request(request.line, request.custom_id, CHAT, body)
+        # What a chat says depends on nothing but what it asks: its seed, too, is made of that. Of the last one all of
+        # the reply is needed, not only what is kept of others.
+        said = None if last else request.kept.get(asked.digest)
+        return _Chat(asked.digest, None if said else self._chats.prepare(asked), said)
 
     def _tokens(self, text: str) -> int:
         return len(self._engine.template.encode_data(text))
+
+
+@dataclass(slots=True)
+class _Chat:
+    """A question about a part of a text, or about summaries of parts.
+
+    Attributes:
+        digest: of what is asked.
+        work: answers it; None if an earlier run has.
+        said: the answer's ``text``, ``prompt_tokens`` and ``completion_tokens``, once they are known.
+    """
+
+    digest: str
+    work: Work | None
+    said: dict[str, Any] | None = None
+
+    def reply(self) -> dict[str, Any]:
+        """The whole answer, once it is there."""
+        assert self.work is not None
+        reply = self.work.result()
+        assert isinstance(reply, dict), "a chat is answered in one step"
+        return reply
 
 
 class SummaryWork:
     """Chats that are answered together, and what follows from all their answers.
 
     Args:
-        works: the chats, one answer each.
+        custom_id: the request's.
+        chats: one answer each.
         join: what to do with the answers, if they are more than one.
-        spent: tokens that earlier chats for the same summary took.
+        spent: tokens that earlier chats for the same summary took, of prompts and of answers.
     """
 
     def __init__(
         self,
-        works: Sequence[Work],
+        custom_id: str,
+        chats: Sequence[_Chat],
         join: Callable[[Sequence[str]], SummaryWork],
         spent: tuple[int, int] = (0, 0),
     ) -> None:
-        self._works = works
+        self._custom_id = custom_id
+        self._chats = chats
         self._join = join
         self._spent = spent
+        self._open = [(chat, chat.work) for chat in chats if chat.work is not None]
 
     @property
     def tasks(self) -> Sequence[Task]:
-        """What to generate."""
-        return [task for work in self._works for task in work.tasks]
+        """What to generate; may be nothing, if all is known from earlier runs."""
+        return [task for _, work in self._open for task in work.tasks]
 
-    def take(self, index: int, piece: Piece) -> None:
-        """Keeps what a task has brought."""
-        self._works[index].take(0, piece)
+    def take(self, index: int, piece: Piece) -> Part | None:
+        """Keeps what a task has brought; returns a chat's answer, if this completes it and others are to follow."""
+        chat, work = self._open[index]
+        work.take(0, piece)
+        if piece.finish_reason is None or len(self._chats) == 1:
+            return None
+        reply = chat.reply()
+        counts = {name: reply["usage"][name] for name in ("prompt_tokens", "completion_tokens")}
+        chat.said = {"text": reply["choices"][0]["message"]["content"], **counts}
+        return Part(self._custom_id, chat.digest, chat.said)
 
     def result(self) -> dict[str, Any] | SummaryWork:
         """The last chat's reply, whose token counts are those of all; or the chats that join these answers."""
-        bodies = [work.result() for work in self._works]
-        assert all(isinstance(body, dict) for body in bodies)
-        replies: list[dict[str, Any]] = bodies  # type: ignore[assignment]  # just checked
         prompt, completion = self._spent
-        prompt += sum(reply["usage"]["prompt_tokens"] for reply in replies)
-        completion += sum(reply["usage"]["completion_tokens"] for reply in replies)
-        if len(replies) == 1:
+        if len(self._chats) == 1:
+            reply = self._chats[0].reply()
+            prompt += reply["usage"]["prompt_tokens"]
+            completion += reply["usage"]["completion_tokens"]
             counts = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
-            return {**replies[0], "usage": {**replies[0]["usage"], **counts}}
-        following = self._join([reply["choices"][0]["message"]["content"] for reply in replies])
-        following._spent = (prompt, completion)
+            return {**reply, "usage": {**reply["usage"], **counts}}
+        said = [chat.said for chat in self._chats if chat.said is not None]
+        following = self._join([one["text"] for one in said])
+        following._spent = (
+            prompt + sum(one["prompt_tokens"] for one in said),
+            completion + sum(one["completion_tokens"] for one in said),
+        )
         return following
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from lookup_spec.batch.parts import Part
 from lookup_spec.batch.request import Request
 from lookup_spec.engine.session import Piece
 from lookup_spec.params import SamplingParams
@@ -34,8 +35,12 @@ class Work(Protocol):
     @property
     def tasks(self) -> Sequence[Task]: ...
 
-    def take(self, index: int, piece: Piece) -> None:
-        """What a task has brought; every piece once, in order."""
+    def take(self, index: int, piece: Piece) -> Part | None:
+        """What a task has brought; every piece once, in order.
+
+        Returns:
+            A part of the answer that is finished by this, if it shall be kept: a request that begins anew has it.
+        """
 
     def result(self) -> dict[str, Any] | Work:
         """The answer, once all tasks are done, or what is to be done next for it.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 
 from lookup_spec.batch.manifest import Facts
+from lookup_spec.batch.parts import Part
 from lookup_spec.batch.pool import Cost
 from lookup_spec.batch.request import Request
 from lookup_spec.batch.results import Outcome
@@ -22,12 +23,14 @@ class Report:
 
     Attributes:
         outcomes: what has come to its end since the last report.
+        parts: of other answers, that were finished meanwhile.
         cost: of all it has done.
         running: answers that are being generated.
         parallel: as many may be; 0 if that is not known yet.
     """
 
     outcomes: Sequence[Outcome] = ()
+    parts: Sequence[Part] = ()
     cost: Cost = field(default_factory=Cost)
     running: int = 0
     parallel: int = 0
@@ -71,7 +74,7 @@ class Worker:
             self._changed.wait_for(lambda: self._report.outcomes or self._error is not None, _PATIENCE)
             if self._error is not None:
                 raise self._error
-            report, self._report = self._report, replace(self._report, outcomes=())
+            report, self._report = self._report, replace(self._report, outcomes=(), parts=())
             return report
 
     def close(self) -> None:
@@ -87,9 +90,10 @@ class Worker:
         try:
             for ended in pool.work(feeder):
                 outcomes = [one for one in ended if isinstance(one, Outcome)]
+                parts = [one for one in ended if isinstance(one, Part)]
                 with self._changed:
-                    outcomes = [*self._report.outcomes, *outcomes]
-                    self._report = Report(outcomes, replace(pool.cost), pool.running, pool.parallel)
+                    outcomes, parts = [*self._report.outcomes, *outcomes], [*self._report.parts, *parts]
+                    self._report = Report(outcomes, parts, replace(pool.cost), pool.running, pool.parallel)
                     if outcomes:
                         self._changed.notify()
                 if self._closing:

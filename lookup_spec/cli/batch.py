@@ -45,7 +45,8 @@ def run(
         Path,
         typer.Argument(
             help="Where the answers go, one a line, in the order in which they are ready; each has its request's "
-            "custom_id. Beside OUTPUT.jsonl lie OUTPUT.errors.jsonl, OUTPUT.manifest.json and OUTPUT.lock.",
+            "custom_id. Beside OUTPUT.jsonl lie OUTPUT.errors.jsonl, OUTPUT.manifest.json, OUTPUT.lock and, while long "
+            "texts are unfinished, OUTPUT.parts.jsonl.",
             metavar="OUTPUT",
         ),
     ],
@@ -80,29 +81,15 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
     temperature: Annotated[
         float | None,
-        typer.Option(
-            min=0.0,
-            help="0 takes the likeliest.  [default: 1, as OpenAI's; for summaries 0]",
-            show_default=False,
-            rich_help_panel=_REQUESTS,
-        ),
+        options.TEMPERATURE.option("1, as OpenAI's; for summaries 0", panel=_REQUESTS),
     ] = None,
     max_tokens: Annotated[
         int | None,
-        typer.Option(
-            min=0,
-            help="[default: 16 for completions, 256 for summaries, no limit for chats]",
-            show_default=False,
-            rich_help_panel=_REQUESTS,
-        ),
+        options.MAX_TOKENS.option("16 for completions, 256 for summaries, no limit for chats", panel=_REQUESTS),
     ] = None,
     seed: Annotated[
         int,
-        typer.Option(
-            min=0,
-            help="Each gets a seed made of this and its text: run again, it has the same answer.",
-            rich_help_panel=_REQUESTS,
-        ),
+        options.SEED.option(also="Each request gets one made of this and its text.", panel=_REQUESTS),
     ] = 0,
     summarize: Annotated[
         bool,
@@ -219,8 +206,11 @@ def _place(source: Path, output: Path, errors: Path | None) -> Place:
     from lookup_spec.batch.results import Place
 
     place = Place.beside(output, errors)
-    if len({path.resolve() for path in (source, place.answers, place.failures, place.manifest, place.lock)}) < 5:
-        raise BatchError("Input, output and errors must be different files, and not the manifest or the lock either.")
+    files = (source, place.answers, place.failures, place.parts, place.manifest, place.lock)
+    if len({path.resolve() for path in files}) < len(files):
+        raise BatchError(
+            "Input, output and errors must be different files, and none of those beside the output either."
+        )
     return place
 
 

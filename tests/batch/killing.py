@@ -12,8 +12,9 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,10 @@ from lookup_spec.batch.job import run_job
 from lookup_spec.batch.pool import Pool
 from lookup_spec.batch.request import Lines
 from lookup_spec.batch.results import Place, Results, claimed
+from lookup_spec.batch.summaries import Summarizing
+from lookup_spec.batch.summary_template import SummaryTemplate
+from lookup_spec.batch.texts import Source, texts
+from lookup_spec.batch.work import Api
 from lookup_spec.pipeline.engine import Engine
 from tests.server.tiny_service import tiny_model
 
@@ -44,13 +49,52 @@ def write_input(path: Path, count: int = 24) -> None:
     path.write_text("\n".join(lines), encoding="utf-8")
 
 
-def work(engine: Engine, source: Path, place: Place, *, keep_order: bool) -> None:
+@dataclass(frozen=True)
+class Asking:
+    """Requests from a file."""
+
+    engine: Engine
+    path: Path
+
+    def write_input(self) -> None:
+        write_input(self.path)
+
+    def api(self) -> Api:
+        return BatchApi(self.engine, ["tiny"], Defaults())
+
+    @contextmanager
+    def source(self) -> Iterator[Source]:
+        with self.path.open("rb") as file:
+            yield Lines(file)
+
+
+class Summing(Asking):
+    """Texts from a folder, most of them in several parts whose summaries are joined in several steps."""
+
+    def write_input(self) -> None:
+        self.path.mkdir()
+        for number, sections in enumerate((12, 1, 0, 5, 30, 2, 7)):
+            text = "".join(f"# Section {n}\n\nsome words about {n}\n\n" for n in range(sections))
+            (self.path / f"text{number}.md").write_text(text, encoding="utf-8")
+
+    def api(self) -> Api:
+        ask = SummaryTemplate("{% if joining %}J{% else %}S{% endif %} {{ name }} {{ part }}/{{ parts }}:\n{{ text }}")
+        return Summarizing(ask, 10, 90).api(self.engine, super().api())
+
+    @contextmanager
+    def source(self) -> Iterator[Source]:
+        yield texts(str(self.path), None, None)
+
+
+KINDS = {"requests": Asking, "summaries": Summing}
+
+
+def work(asking: Asking, place: Place, *, keep_order: bool) -> None:
     """The job, as the command runs it."""
-    with source.open("rb") as file, claimed(place):
-        api = BatchApi(engine, ["tiny"], Defaults())
-        with closing(Results(place, {"model": "tiny", "keep_order": keep_order})) as results:
-            requests = results.unfinished(Lines(file).requests())
-            run_job(Pool(engine, api, 4, keep_order=keep_order), requests, results, 24)
+    facts = {"model": "tiny", "keep_order": keep_order}
+    with asking.source() as source, claimed(place), closing(Results(place, facts)) as results:
+        requests = results.unfinished(source.requests())
+        run_job(Pool(asking.engine, asking.api(), 4, keep_order=keep_order), requests, results, 24)
 
 
 def outcome(place: Place) -> tuple[dict[str, Any], list[tuple[int, str | None]]]:
@@ -80,25 +124,37 @@ def forked(do: Callable[[], None]) -> int:
 
 def written(place: Place) -> int:
     """Results so far."""
-    return sum(path.read_bytes().count(b"\n") for path in (place.answers, place.failures) if path.exists())
+    return sum(map(_lines, (place.answers, place.failures)))
 
 
-def wait_for(place: Place, results: int, child: int) -> None:
-    """Waits until there are so many results, or the child has ended."""
-    while written(place) < results and os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+def advanced(place: Place) -> int:
+    """Results and parts of results so far."""
+    return written(place) + _lines(place.parts)
+
+
+def _lines(path: Path) -> int:
+    try:
+        return path.read_bytes().count(b"\n")
+    except FileNotFoundError:
+        return 0
+
+
+def wait_for(place: Place, lines: int, child: int) -> None:
+    """Waits until there are so many results and parts, or the child has ended."""
+    while advanced(place) < lines and os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
         time.sleep(0.001)
 
 
-def main(folder: Path, kills: int, seed: int) -> None:
+def main(folder: Path, kind: str, kills: int, seed: int) -> None:
     """Prints how many runs were killed, and how many jobs came to their end in spite of it."""
     torch.set_num_threads(1)
     rng = random.Random(seed)
-    engine, source = Engine(tiny_model()), folder / "in.jsonl"
-    write_input(source)
+    asking = KINDS[kind](Engine(tiny_model()), folder / "in.jsonl")
+    asking.write_input()
     expected = {}
     for keep_order in (False, True):
         place = Place.beside(folder / f"undisturbed{keep_order}.jsonl")
-        assert os.waitpid(forked(lambda: work(engine, source, place, keep_order=keep_order)), 0)[1] == 0  # noqa: B023
+        assert os.waitpid(forked(lambda: work(asking, place, keep_order=keep_order)), 0)[1] == 0  # noqa: B023
         expected[keep_order] = outcome(place)
     assert expected[False] == expected[True]
     killed = jobs = 0
@@ -107,9 +163,9 @@ def main(folder: Path, kills: int, seed: int) -> None:
         keep_order = jobs % 2 == 0
         place = Place.beside(folder / f"job{jobs}.jsonl")
         while True:
-            child = forked(lambda: work(engine, source, place, keep_order=keep_order))  # noqa: B023
+            child = forked(lambda: work(asking, place, keep_order=keep_order))  # noqa: B023
             if killed < kills:
-                wait_for(place, written(place) + rng.randint(0, 5), child)
+                wait_for(place, advanced(place) + rng.randint(0, 5), child)
                 time.sleep(rng.random() * 0.005)
                 os.kill(child, signal.SIGKILL)
             status = os.waitpid(child, 0)[1]
@@ -119,8 +175,9 @@ def main(folder: Path, kills: int, seed: int) -> None:
             assert status == 0, "the job failed"
             break
         assert outcome(place) == expected[keep_order]
+        assert not place.parts.exists()
     print(json.dumps({"killed": killed, "jobs": jobs}))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lookup_spec.batch.dispatch import Dispatch
 from lookup_spec.batch.in_order import InOrder
+from lookup_spec.batch.parts import Part
 from lookup_spec.batch.request import BadLine, Request
 from lookup_spec.batch.results import Outcome
 
@@ -76,3 +77,14 @@ def test_a_request_that_was_lost_twice_goes_to_a_worker_by_itself() -> None:
     assert (failed.status, failed.request.line, failed.body["error"]["code"]) == (500, 1, "worker_lost")
     dispatch.take("d", answered([request(2)]))
     assert [one.line for one in dispatch.deal("d", 3)] == [3]
+
+
+def test_what_a_lost_worker_had_finished_of_an_answer_goes_with_the_request() -> None:
+    dispatch: Dispatch[str] = Dispatch(iter([request(1), request(2)]))
+    dispatch.deal("a", 2)
+    dispatch.keep("a", [Part("r2", "0" * 32, {"text": "one"}), Part("r2", "1" * 32, {"text": "two"})])
+    dispatch.lose("a")
+    assert [dict(one.kept) for one in dispatch.deal("b", 2)] == [
+        {},
+        {"0" * 32: {"text": "one"}, "1" * 32: {"text": "two"}},
+    ]

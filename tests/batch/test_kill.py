@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lookup_spec.batch.lines import Line
+from lookup_spec.batch.parts import Part
 from lookup_spec.batch.request import BadLine, parse
 from lookup_spec.batch.results import Outcome, Place, Results
 
@@ -63,19 +64,33 @@ def killed_at(call: int, share: float) -> Iterator[None]:
         yield
 
 
-def work(place: Place) -> None:
-    """Answers all that is left; ends like a process that is gone, without closing anything in order."""
+def work(place: Place) -> int:
+    """Answers all that is left, each in two parts; ends like a process that is gone, without closing anything in order.
+
+    Returns:
+        How many parts earlier runs had kept.
+    """
+    kept = 0
     results = Results(place, {"model": "m"})
     try:
         for found in results.unfinished(map(parse, INPUT)):
             if isinstance(found, BadLine):
                 results.report(found)
-            elif found.body["n"] % 3 == 2:
+                continue
+            for step in "ab":
+                digest = step * 32
+                if digest in found.kept:
+                    assert found.kept[digest] == {"of": found.body["n"]}
+                    kept += 1
+                else:
+                    results.keep(Part(found.custom_id, digest, {"of": found.body["n"]}))
+            if found.body["n"] % 3 == 2:
                 results.write(Outcome(found, 400, ERROR))
             else:
                 results.write(Outcome(found, 200, {"said": found.body["n"]}))
     finally:
         results._close()
+    return kept
 
 
 def outcome(place: Place) -> tuple[list[bytes], list[bytes]]:
@@ -99,14 +114,35 @@ def test_killed_at_any_call_a_job_ends_as_undisturbed(
             continue
     work(place)
     assert outcome(place) == outcome(undisturbed)
+    assert not place.parts.exists()
 
 
-@pytest.mark.parametrize("kills", [4, pytest.param(100, marks=pytest.mark.slow)])
-def test_killed_by_the_system_a_job_ends_as_undisturbed(tmp_path: Path, kills: int) -> None:
-    """With a real model, real processes and SIGKILL: one right result for each request."""
+def test_what_was_kept_before_a_kill_is_there_afterwards(tmp_path: Path) -> None:
+    """At whichever call it came: the fewer calls were made before, the fewer parts are kept, and at the last two."""
+    kept = []
+    for call in range(40):
+        place = Place.beside(tmp_path / f"{call}.jsonl")
+        try:
+            with killed_at(call, 0.5):
+                work(place)
+        except Killed:
+            kept.append(work(place))
+    assert {0, 1, 2} <= set(kept)
+
+
+@pytest.mark.parametrize(
+    ("kind", "kills"),
+    [
+        ("requests", 4),
+        pytest.param("requests", 100, marks=pytest.mark.slow),
+        pytest.param("summaries", 100, marks=pytest.mark.slow),
+    ],
+)
+def test_killed_by_the_system_a_job_ends_as_undisturbed(tmp_path: Path, kind: str, kills: int) -> None:
+    """With a real model, real processes and SIGKILL: one right result for each request, or long text."""
     paths = os.pathsep.join(str(ROOT / part) for part in ("", "server", "bench"))
     done = subprocess.run(
-        [sys.executable, "-m", "tests.batch.killing", str(tmp_path), str(kills), "1"],
+        [sys.executable, "-m", "tests.batch.killing", str(tmp_path), kind, str(kills), "1"],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
         capture_output=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from lookup_server.openai.batch_lines import BatchApi, Defaults
 
 from lookup_spec.batch.order import alike_together
+from lookup_spec.batch.parts import Part
 from lookup_spec.batch.pool import Pool
 from lookup_spec.batch.request import BadLine, Request
 from lookup_spec.batch.results import Outcome
@@ -29,9 +31,11 @@ def engine() -> Engine:
     return Engine(tiny_model())
 
 
-def summarize(engine: Engine, text: str, part_tokens: int, parallel: int = 4) -> tuple[Outcome, list[str]]:
-    """The summary, and the prompts that led to it."""
-    chats, asked = BatchApi(engine, ["tiny"], Defaults(temperature=0.0)), list[str]()
+def summarize(
+    engine: Engine, text: str, part_tokens: int, parallel: int = 4, kept: Sequence[Part] = ()
+) -> tuple[Outcome, list[str], list[Part]]:
+    """The summary, the prompts that led to it, and what was to be kept on the way."""
+    chats, asked = BatchApi(engine, ["tiny"], Defaults(temperature=0.7)), list[str]()
 
     class Watched:
         def prepare(self, request: Request) -> Any:
@@ -42,14 +46,16 @@ def summarize(engine: Engine, text: str, part_tokens: int, parallel: int = 4) ->
             return chats.failure(error)
 
     api = Summarizing(SHORT, 10, part_tokens).api(engine, Watched())
-    request = Request(1, "doc", "summary", {"text": text, "name": "doc"})
-    [outcome] = [one for some in Pool(engine, api, parallel).run([request]) for one in some]
+    known = {part.digest: part.said for part in kept}
+    request = Request(1, "doc", "summary", {"text": text, "name": "doc"}, kept=known)
+    *parts, outcome = [one for some in Pool(engine, api, parallel).run([request]) for one in some]
     assert isinstance(outcome, Outcome)
-    return outcome, asked
+    return outcome, asked, [part for part in parts if isinstance(part, Part)]
 
 
 def test_a_short_text_is_one_question(engine: Engine) -> None:
-    outcome, asked = summarize(engine, "some words", 500)
+    outcome, asked, parts = summarize(engine, "some words", 500)
+    assert parts == []
     assert asked == ["S doc 1/1:\nsome words"]
     assert outcome.status == 200
     assert outcome.body["usage"]["completion_tokens"] == 10
@@ -58,7 +64,7 @@ def test_a_short_text_is_one_question(engine: Engine) -> None:
 def test_a_long_text_is_joined_in_steps(engine: Engine) -> None:
     """All of it is asked about, in order; what joins holds the answers; tokens are those of all questions."""
     text = "".join(f"# Section {n}\n\nsome words about {n}\n\n" for n in range(12))
-    outcome, asked = summarize(engine, text, 90)
+    outcome, asked, _ = summarize(engine, text, 90)
     parts = [one.split("\n", 1)[1] for one in asked if one.startswith("S")]
     assert "".join(parts) == text
     assert all(part.startswith("# Section") for part in parts)
@@ -75,8 +81,21 @@ def test_a_summary_does_not_depend_on_what_runs_beside_it(engine: Engine) -> Non
     assert first == second
 
 
+def test_parts_that_were_kept_are_not_asked_again(engine: Engine) -> None:
+    """However many there are: the rest is asked, and the summary and what it took are the same."""
+    text = "".join(f"# Section {n}\n\nsome words about {n}\n\n" for n in range(12))
+    expected, all_asked, parts = summarize(engine, text, 90, parallel=1)
+    assert len(parts) == len(all_asked) - 1
+    for count in range(len(parts) + 1):
+        outcome, asked, others = summarize(engine, text, 90, parallel=3, kept=parts[:count])
+        assert sorted(asked) == sorted(all_asked[count:])
+        assert len(others) == len(parts) - count
+        assert outcome.body["choices"] == expected.body["choices"]
+        assert outcome.body["usage"]["total_tokens"] == expected.body["usage"]["total_tokens"]
+
+
 def test_texts_and_settings_that_make_no_summary_are_refused(engine: Engine) -> None:
-    outcome, asked = summarize(engine, " \n", 500)
+    outcome, asked, _ = summarize(engine, " \n", 500)
     assert (outcome.status, asked) == (400, [])
     chats = BatchApi(engine, ["tiny"], Defaults())
     with pytest.raises(BatchError, match="lower --max-tokens"):
