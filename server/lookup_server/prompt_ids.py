@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lookup_server.errors import ApiError
+from lookup_spec.errors import ContextLengthError
 from lookup_spec.pipeline.engine import Engine
 
 _LETTERS_PER_TOKEN = 8  # twice what code and prose have; a text that is denser takes the long way
@@ -35,8 +36,11 @@ def ids_of(engine: Engine, prompt: str | list[int]) -> tuple[int, ...]:
 
     Raises:
         ApiError: it cannot fit.
+        ContextLengthError: likewise.
     """
     if not isinstance(prompt, str):
+        if len(prompt) >= engine.context_length:  # before anybody looks at them one by one
+            raise ContextLengthError(len(prompt), engine.context_length)
         return tuple(prompt)
     refuse_too_long(engine, prompt)
     return engine.prompts.encode(prompt)

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
 from lookup_server.body import Body
 from lookup_server.errors import refuse
 
+
+def _token_ids(value: Any) -> list[int]:
+    # Pydantic would hold the interpreter's lock over all of them, of which there may be millions.
+    if not isinstance(value, list) or any(type(token) is not int or token < 0 for token in value):
+        raise ValueError("it is no list of token ids")
+    return value
+
+
 MAX_CHOICES = 128
+MAX_PROMPTS = 1024
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 TokenId = Annotated[int, Field(ge=0)]
+TokenIds = Annotated[
+    list[int],
+    PlainValidator(_token_ids),
+    WithJsonSchema({"items": {"minimum": 0, "type": "integer"}, "type": "array"}),
+]
+"""Any number of them."""
 Count = Annotated[int, Field(ge=0, lt=2**31)]
+P = TypeVar("P")
+Prompts = Annotated[list[P], Field(max_length=MAX_PROMPTS)]
 
 
 class AnswerFields(Body):
@@ -39,8 +56,11 @@ class PromptField(Body):
     """Texts to go on with, as text or as token ids."""
 
     prompt: Annotated[
-        str | list[str] | list[TokenId] | list[list[TokenId]],
-        Field(description="a string, a list of strings, a list of token ids, or a list of such lists"),
+        str | Prompts[str] | TokenIds | Prompts[TokenIds],
+        Field(
+            description="a string, a list of strings, a list of token ids, or a list of such lists; "
+            f"{MAX_PROMPTS} prompts or fewer"
+        ),
     ]
 
     @model_validator(mode="after")

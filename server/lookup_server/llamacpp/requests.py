@@ -14,7 +14,7 @@ from pydantic import Field, JsonValue, model_validator
 from lookup_server.body import Body
 from lookup_server.errors import refuse
 from lookup_server.openai.requests import Message
-from lookup_server.shared_fields import MAX_CHOICES, AnswerFields, Count, Number, PromptField, TokenId
+from lookup_server.shared_fields import MAX_CHOICES, AnswerFields, Count, Number, PromptField, TokenIds
 from lookup_spec.grammar import Grammar
 
 TOP_K, TOP_P, MIN_P = 40, 0.95, 0.05  # llama.cpp's defaults
@@ -190,7 +190,7 @@ class TokenizeBody(Body):
 class DetokenizeBody(Body):
     """A body for ``/detokenize``."""
 
-    tokens: list[TokenId]
+    tokens: TokenIds
 
 
 class TemplateBody(Body):

@@ -22,6 +22,8 @@ _AS_THEY_ARE = (
     *("min_tokens", "stop_token_ids", "ignore_eos", "bad_words"),
 )
 
+_MOST_BIASES = 10_000
+
 Bias = Annotated[float, Field(ge=-100, le=100)]
 
 
@@ -64,6 +66,13 @@ class SamplingFields(AnswerFields):
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
     prompt_cache_retention: str | None = None
+
+    @field_validator("logit_bias", mode="before")
+    @classmethod
+    def _not_too_many(cls, bias: Any) -> Any:
+        if isinstance(bias, dict) and len(bias) > _MOST_BIASES:
+            raise ValueError(f"it has {len(bias)} entries; give {_MOST_BIASES} or fewer")
+        return bias
 
     @field_validator("logit_bias")
     @classmethod

@@ -35,7 +35,7 @@ async def completions(request: Request) -> Response:
     """Continues a text."""
     state = state_of(request)
     data = await bodies.receive(request, state.settings)
-    if _is_tabbys(data):
+    if b'"segments"' in data and await bodies.aside(data, _is_tabbys):
         return await _tabby(state, data)
     body = await bodies.check(data, CompletionRequest)
     if state.settings.strict_openai:
@@ -62,8 +62,6 @@ async def chat_completions(request: Request) -> Response:
 
 def _is_tabbys(data: bytes) -> bool:
     """Whether a body is in the form of Tabby's clients, whose path is the same as OpenAI's."""
-    if b'"segments"' not in data:
-        return False
     try:
         return "segments" in (from_json(data) or ())
     except (ValueError, TypeError):

@@ -25,7 +25,7 @@ from lookup_server.llamacpp.requests import (
 )
 from lookup_server.routes.documented import ANSWER, BODY, documented, replies
 from lookup_server.routes.state import State, state_of
-from lookup_server.wire import Json
+from lookup_server.wire import Json, LongJson
 from lookup_spec import __version__
 from lookup_spec.pipeline.engine import Engine
 from lookup_spec.pipeline.fill import can_fill
@@ -120,7 +120,7 @@ async def apply_template(request: Request) -> Response:
 async def _asked(request: Request, form: type[B], work: Callable[[B, Engine], dict[str, Any]]) -> Response:
     state = state_of(request)
     body = await bodies.read(request, form, state.settings)
-    return Json(await state.runner.prepare(partial(work, body, state.engine)))
+    return await state.runner.prepare(lambda: LongJson(work(body, state.engine)))
 
 
 def _answering(state: State, body: GenerationBody, prompts: int, prepare: Prepare) -> Answering:
