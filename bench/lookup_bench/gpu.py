@@ -19,10 +19,12 @@ from lookup_bench.e2e import Row, compare, prompt_of, systems
 from lookup_bench.layout import Case
 from lookup_bench.replay import Recorded
 from lookup_bench.tasks import Task
-from lookup_spec.engine.budget import CostCurve, Wish, share
-from lookup_spec.model.cache import BLOCK, KVCache
+from lookup_spec.engine.budget import CostCurve, Target, Wish, share
+from lookup_spec.model.cache import BLOCK, KVCache, in_blocks
 from lookup_spec.model.forward import PackedModel, Rows
+from lookup_spec.model.graphs import WIDEST, Graphs, capture_for
 from lookup_spec.model.load import LoadedModel
+from lookup_spec.model.seats import Seats
 from lookup_spec.pipeline.engine import Engine
 from lookup_spec.propose.proposer import LookupProposer
 from lookup_spec.propose.store import SegmentStore
@@ -89,6 +91,7 @@ class Pass:
 
     Attributes:
         shape: of the model.
+        graphs: replayed from a captured graph, not launched kernel by kernel.
         context: tokens in the cache.
         width: rows.
         milliseconds: median.
@@ -96,6 +99,7 @@ class Pass:
     """
 
     shape: str
+    graphs: bool
     context: int
     width: int
     milliseconds: float
@@ -108,6 +112,7 @@ class Replayed:
 
     Attributes:
         shape: of the model.
+        graphs: passes were replayed from captured graphs where they can be.
         edits: how many.
         tokens: of all answers.
         passes: that they took.
@@ -117,12 +122,28 @@ class Replayed:
     """
 
     shape: str
+    graphs: bool
     edits: int
     tokens: int
     passes: int
     seconds: float
     plain_per_token: float
     speedup: float
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """What capturing graphs took.
+
+    Attributes:
+        shape: of the model.
+        graphs: how many.
+        seconds: for all of them.
+    """
+
+    shape: str
+    graphs: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +157,7 @@ class Report:
         systems: of the real model, as the end-to-end benchmark has them.
         passes: of models of random weights.
         replayed: by models of random weights.
+        captured: for models of random weights.
         left_out: what there was no time for.
     """
 
@@ -145,6 +167,7 @@ class Report:
     systems: tuple[Row, ...]
     passes: tuple[Pass, ...]
     replayed: tuple[Replayed, ...]
+    captured: tuple[Captured, ...]
     left_out: tuple[str, ...]
 
 
@@ -201,18 +224,28 @@ def measure(
         del engine, decoders
     passes: list[Pass] = []
     replayed: list[Replayed] = []
+    captured: list[Captured] = []
     for name, config in shapes.items():
         if not clock.allows(f"shape {name}"):
             continue
         told(f"shape {name}: random weights")
         model = random_model(config, loaded.dtype, loaded.device)
-        passes += _passes(name, model, sizes, clock, told)
-        if clock.allows(f"edits replayed by shape {name}"):
-            told(f"shape {name}: replayed edits")
-            replayed += _replayed(name, model, cases, loaded.tokenizer.backend_tokenizer, sizes, clock)
-        del model
+        graphs = _graphs(model, max(sizes.contexts))
+        targets: list[Target] = [model] if graphs is None else [graphs, model]
+        for target in targets:
+            passes += _passes(name, target, sizes, clock, told)
+            if clock.allows(f"edits replayed by shape {name}{_how(target)}"):
+                told(f"shape {name}: replayed edits{_how(target)}")
+                longest = config.max_position_embeddings
+                replayed += _replayed(name, target, longest, cases, loaded.tokenizer.backend_tokenizer, sizes, clock)
+        if graphs is not None:
+            captured.append(Captured(name, graphs.captured, graphs.seconds))
+        del model, graphs, targets, target  # the next one needs the memory
     device = torch.cuda.get_device_name(loaded.device) if loaded.device.type == "cuda" else str(loaded.device)
-    return Report(device, torch.__version__, flips, tuple(rows), tuple(passes), tuple(replayed), tuple(clock.left_out))
+    return Report(
+        device, torch.__version__, flips, tuple(rows), tuple(passes), tuple(replayed), tuple(captured),
+        tuple(clock.left_out),
+    )  # fmt: skip
 
 
 def random_model(config: Qwen2Config, dtype: torch.dtype, device: torch.device) -> PackedModel:
@@ -220,6 +253,22 @@ def random_model(config: Qwen2Config, dtype: torch.dtype, device: torch.device) 
     with device:
         model: Any = AutoModelForCausalLM.from_config(config, dtype=dtype)
     return PackedModel(model.eval().requires_grad_(False))
+
+
+def _graphs(model: PackedModel, context: int) -> Graphs | None:
+    """With a seat for one session, which all passes here are for; None where nothing can be captured."""
+    capture = capture_for(model.device)
+    if capture is None:
+        return None
+    one = model.new_cache()
+    _feed(model, one, [0])
+    graphs = Graphs(model, Seats(one.rows(0, 1), 1, in_blocks(context) + 2 * WIDEST), capture)
+    graphs.warm_up()
+    return graphs
+
+
+def _how(target: Target) -> str:
+    return ", with graphs" if isinstance(target, Graphs) else ""
 
 
 def _flips(
@@ -249,21 +298,21 @@ def _flips(
         yield Flip(task.name, len(plain), first, len(flipped), tuple(sorted(margins.tolist())))
 
 
-def _passes(name: str, model: PackedModel, sizes: Sizes, clock: Clock, told: Callable[[str], None]) -> Iterator[Pass]:
+def _passes(name: str, model: Target, sizes: Sizes, clock: Clock, told: Callable[[str], None]) -> Iterator[Pass]:
     for context in sizes.contexts:
-        if not clock.allows(f"passes of shape {name} at {context} tokens"):
+        if not clock.allows(f"passes of shape {name} at {context} tokens{_how(model)}"):
             continue
-        told(f"shape {name}: passes at {context} tokens")
+        told(f"shape {name}: passes at {context} tokens{_how(model)}")
         cache = _filled(model, context)
         one = 0.0
         for width in sizes.widths:
             rows = Rows(cache, [1] * width, range(-1, width - 1), 0)
             seconds = median(_timed(model, rows) for _ in range(sizes.repeats + 1))
             one = one or seconds
-            yield Pass(name, context, width, seconds * 1e3, seconds / one)
+            yield Pass(name, isinstance(model, Graphs), context, width, seconds * 1e3, seconds / one)
 
 
-def _filled(model: PackedModel, tokens: int) -> KVCache:
+def _filled(model: Target, tokens: int) -> KVCache:
     """A cache of so many tokens, or a few less: one block again and again."""
     block = model.new_cache(BLOCK)
     _feed(model, block, [1] * min(BLOCK, tokens))
@@ -274,14 +323,14 @@ def _filled(model: PackedModel, tokens: int) -> KVCache:
 
 
 def _replayed(
-    name: str, model: PackedModel, cases: Sequence[Case], tokenizer: Tokenizer, sizes: Sizes, clock: Clock
+    name: str, model: Target, longest: int, cases: Sequence[Case], tokenizer: Tokenizer, sizes: Sizes, clock: Clock
 ) -> Iterator[Replayed]:
-    costs = CostCurve.measure(model, model.model.config.max_position_embeddings)
+    costs = CostCurve.measure(model, longest)
     store, retokenizer = SegmentStore(), TokenizerRetokenizer(tokenizer)
     tokens = passes = edits = 0
     seconds, plain = 0.0, []
     for case in cases:
-        if not clock.allows(f"edit {case.edit.id} replayed by shape {name}"):
+        if not clock.allows(f"edit {case.edit.id} replayed by shape {name}{_how(model)}"):
             continue
         cache = model.new_cache(len(case.prompt.ids) + len(case.answer) + sizes.draft)
         _feed(model, cache, case.prompt.ids[:-1])
@@ -307,17 +356,17 @@ def _replayed(
         edits += 1
     if edits:
         each = median(plain)
-        yield Replayed(name, edits, tokens, passes, seconds, each, tokens * each / seconds)
+        yield Replayed(name, isinstance(model, Graphs), edits, tokens, passes, seconds, each, tokens * each / seconds)
 
 
-def _feed(model: PackedModel, cache: KVCache, ids: Sequence[int]) -> None:
+def _feed(model: Target, cache: KVCache, ids: Sequence[int]) -> None:
     for start in range(0, len(ids), _CHUNK):
         part = ids[start : start + _CHUNK]
         model.forward([Rows(cache, part, range(-1, len(part) - 1), len(part))])
         cache.commit(range(len(part)))
 
 
-def _timed(model: PackedModel, rows: Rows) -> float:
+def _timed(model: Target, rows: Rows) -> float:
     started = time.perf_counter()
     [logits] = model.forward([rows])
     logits.max().item()  # waits for the device

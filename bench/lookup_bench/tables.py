@@ -46,21 +46,32 @@ def tables(report: Report) -> Iterator[Table]:
         yield e2e_table(report.systems)
     yield _table(
         "Passes of models with random weights",
-        ("shape", "context", "rows", "ms", "over one row"),
+        ("shape", "graphs", "context", "rows", "ms", "over one row"),
         [
-            (row.shape, f"{row.context:,}", str(row.width), f"{row.milliseconds:.2f}", f"{row.over_one:.2f}")
+            (row.shape, _yes(row.graphs), f"{row.context:,}", str(row.width), f"{row.milliseconds:.2f}",
+             f"{row.over_one:.2f}")
             for row in report.passes
         ],
-    )
+    )  # fmt: skip
     yield _table(
         "Recorded edits, replayed with real passes of models with random weights",
-        ("shape", "edits", "tokens", "tokens/pass", "tokens/s", "over one token a pass"),
+        ("shape", "graphs", "edits", "tokens", "tokens/pass", "tokens/s", "over one token a pass"),
         [
-            (row.shape, str(row.edits), str(row.tokens), f"{row.tokens / row.passes:.1f}",
+            (row.shape, _yes(row.graphs), str(row.edits), str(row.tokens), f"{row.tokens / row.passes:.1f}",
              f"{row.tokens / row.seconds:.0f}", f"{row.speedup:.1f}")
             for row in report.replayed
         ],
     )  # fmt: skip
+    if report.captured:
+        yield _table(
+            "Capturing graphs",
+            ("shape", "graphs", "seconds"),
+            [(row.shape, str(row.graphs), f"{row.seconds:.1f}") for row in report.captured],
+        )
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
 
 
 def _table(title: str, names: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:

@@ -47,6 +47,7 @@ def edit(
     as_json: options.Json = False,
     no_speculation: options.NoSpeculation = False,
     strict: options.Strict = None,
+    enforce_eager: options.EnforceEager = False,
     max_tokens: options.MaxTokens = None,
     temperature: options.Temperature = 0.0,
     seed: options.Seed = None,
@@ -77,7 +78,8 @@ def edit(
             source, Instruction(instruction), file.name, params, speculation=not no_speculation
         )
     failed = 0
-    with closing(options.engine(model, dtype, device, calibration, strict=strict)) as engine:
+    loaded = options.engine(model, dtype, device, calibration, strict=strict, enforce_eager=enforce_eager)
+    with closing(loaded) as engine:
         for file, request in requests.items():
             try:
                 _edit_one(engine, file, contents[file], request, wanted)

@@ -37,6 +37,7 @@ def generate(
     calibration: options.Calibration = None,
     no_speculation: options.NoSpeculation = False,
     strict: options.Strict = None,
+    enforce_eager: options.EnforceEager = False,
     as_json: options.Json = False,
 ) -> None:
     """Answers a prompt, streaming to stdout.
@@ -44,7 +45,7 @@ def generate(
     Without --chat the model simply continues the text. A line about speed follows on stderr.
     """
     text = _read(prompt, file)
-    engine = options.engine(model, dtype, device, calibration, strict=strict)
+    engine = options.engine(model, dtype, device, calibration, strict=strict, enforce_eager=enforce_eager)
     params = engine.sampling(
         max_tokens=max_tokens, temperature=temperature, top_p=top_p, seed=seed, stop=tuple(stop or ())
     )

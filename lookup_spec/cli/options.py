@@ -56,6 +56,10 @@ STRICT = Shared(
     ("--strict/--no-strict",),
 )
 STRICT_DEFAULT = "on CPUs that can"
+ENFORCE_EAGER = Shared(
+    "On a CUDA GPU, launch every pass kernel by kernel rather than replay captured graphs; --strict always does.",
+    ("--enforce-eager/--no-enforce-eager",),
+)
 NO_SPECULATION = Shared("Decode one token at a time; the answer is the same, only slower.", ("--no-speculation",))
 MAX_TOKENS = Shared("Most tokens to generate.", least=0)
 TEMPERATURE = Shared("0 always takes the likeliest token; higher is freer.", least=0)
@@ -81,11 +85,18 @@ Calibration = Annotated[
 ]
 NoSpeculation = Annotated[bool, NO_SPECULATION.option()]
 Strict = Annotated[bool | None, STRICT.option(STRICT_DEFAULT)]
+EnforceEager = Annotated[bool, ENFORCE_EAGER.option()]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object (text, finish_reason, usage, stats) last.")]
 
 
 def engine(
-    model: str | None, dtype: str, device: str, calibration: str | None, *, strict: bool | None = None
+    model: str | None,
+    dtype: str,
+    device: str,
+    calibration: str | None,
+    *,
+    strict: bool | None = None,
+    enforce_eager: bool = False,
 ) -> Engine:
     """Loads the engine, saying on stderr which model runs how."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
@@ -105,6 +116,7 @@ def engine(
         calibration=directory,
         costs=None if directory is None else directory / "costs",
         strict=strict,
+        enforce_eager=enforce_eager,
     )
 
 

@@ -38,6 +38,7 @@ def serve(
     dtype: Annotated[str | None, options.DTYPE.option("auto", panel=_MODEL)] = None,
     device: Annotated[str | None, options.DEVICE.option("auto", panel=_MODEL)] = None,
     strict: Annotated[bool | None, options.STRICT.option(options.STRICT_DEFAULT, panel=_MODEL)] = None,
+    enforce_eager: Annotated[bool | None, options.ENFORCE_EAGER.option("no", panel=_MODEL)] = None,
     kv_cache_mb: Annotated[
         float | None,
         _option(

@@ -30,9 +30,10 @@ class KeptCosts:
     Args:
         directory: where such files are kept; None keeps nothing.
         model: whose passes; its shape, type, device, threads and the versions of libraries tell one curve from others.
+        graphs: its passes are replayed where they can be.
     """
 
-    def __init__(self, directory: Path | None, model: PackedModel) -> None:
+    def __init__(self, directory: Path | None, model: PackedModel, *, graphs: bool = False) -> None:
         about = json.dumps(
             {
                 "format": _FORMAT,
@@ -43,6 +44,7 @@ class KeptCosts:
                 "config": model.model.config.to_dict(),
                 "dtype": str(model.model.dtype),
                 "strict": model.strict,
+                "graphs": graphs,
             },
             sort_keys=True,
             default=str,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -123,8 +123,41 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True)
+class Scores:
+    """How a layer makes scores of queries and keys.
+
+    Attributes:
+        scaling: factor of the scores; None for ``dim ** -0.5``.
+        window: a row sees positions less than this far back; None sees all.
+        softcap: bound of the scores, applied as ``softcap * tanh(score / softcap)``; None for no bound.
+    """
+
+    scaling: float | None = None
+    window: int | None = None
+    softcap: float | None = None
+
+
+class Plan(Protocol):
+    """What the rows of one forward pass see, handed through the model to every attention layer."""
+
+    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scores: Scores) -> Tensor:
+        """Keeps the rows' keys and values, and looks at them and at earlier ones.
+
+        Args:
+            layer: index of the layer.
+            query: ``[query heads, rows, dim]``.
+            key: ``[key heads, rows, dim]``.
+            value: ``[key heads, rows, value dim]``.
+            scores: how this layer makes them.
+
+        Returns:
+            ``[rows, query heads, value dim]``.
+        """
+
+
+@dataclass(frozen=True, slots=True)
 class Packed:
-    """The plan of one forward pass, handed through the model to every attention layer.
+    """Rows of sessions whose caches lie anywhere; each session's are attended by themselves.
 
     Attributes:
         slices: the sessions, in the order of their rows.
@@ -136,6 +169,28 @@ class Packed:
     compute_dtype: torch.dtype | None = None
     steady: bool = False
 
+    def attend(self, layer: int, query: Tensor, key: Tensor, value: Tensor, scores: Scores) -> Tensor:
+        """See :class:`Plan`."""
+        if self.steady:
+            return _steady(layer, query, key, value, self.slices, scores)
+        out = query.new_empty((query.shape[1], query.shape[0], value.shape[2]))
+        compute = self.compute_dtype or query.dtype
+        for piece in self.slices:
+            rows = slice(piece.start, piece.end)
+            keys, values = piece.cache.write(layer, key[:, rows], value[:, rows])
+            few = len(piece.parents) <= _FEW
+            queries = query[:, rows]
+            # Query heads that share keys lie together, so they can stand below each other like rows: then keys are read
+            # once for all of them. Where there are many rows, these are enough.
+            stacked = queries.shape[0] // keys.shape[0] if few else 1
+            mask = piece.mask(scores.window, stacked, compute, query.device)
+            # What is left of the groups become heads over keys of stride 0, so shared keys are never copied.
+            queries = queries.reshape(keys.shape[0], -1, stacked * queries.shape[1], queries.shape[2]).to(compute)
+            shared = [part.to(compute)[:, None].expand(-1, queries.shape[1], -1, -1) for part in (keys, values)]
+            attended = attend(queries, shared[0], shared[1], mask, scores)
+            out[rows] = attended.reshape(query.shape[0], -1, attended.shape[3]).transpose(0, 1)
+        return out
+
 
 def packed_attention(
     module: nn.Module,
@@ -144,14 +199,14 @@ def packed_attention(
     value: Tensor,
     attention_mask: Tensor | None = None,
     *,
-    packed: Packed,
+    packed: Plan,
     scaling: float | None = None,
     dropout: float = 0.0,
     sliding_window: int | None = None,
     softcap: float | None = None,
     **rest: Any,
 ) -> tuple[Tensor, None]:
-    """Scaled-dot-product attention of each slice over its own cache and ancestors.
+    """Scaled-dot-product attention of every row over its own session's cache and its ancestors.
 
     Args:
         module: the layer's attention module; its ``layer_idx`` names the cache's layer.
@@ -175,38 +230,14 @@ def packed_attention(
     _refuse_unknown(module, attention_mask, dropout, rest)
     layer = module.layer_idx
     assert isinstance(layer, int)
-    if packed.steady:
-        return _steady(layer, query[0], key[0], value[0], packed.slices, scaling, sliding_window, softcap), None
-    out = query.new_empty((query.shape[2], query.shape[1], value.shape[3]))
-    compute = packed.compute_dtype or query.dtype
-    for piece in packed.slices:
-        rows = slice(piece.start, piece.end)
-        keys, values = piece.cache.write(layer, key[0, :, rows], value[0, :, rows])
-        few = len(piece.parents) <= _FEW
-        queries = query[0, :, rows]
-        # Query heads that share keys lie together, so they can stand below each other like rows: then keys are read
-        # once for all of them. Where there are many rows, these are enough.
-        stacked = queries.shape[0] // keys.shape[0] if few else 1
-        mask = piece.mask(sliding_window, stacked, compute, query.device)
-        queries = queries.reshape(-1, stacked * queries.shape[1], queries.shape[2]).to(compute)
-        attended = _attend(queries, keys.to(compute), values.to(compute), mask, scaling, softcap)
-        out[rows] = attended.reshape(query.shape[1], -1, attended.shape[2]).transpose(0, 1)
-    return out[None], None
+    scores = Scores(scaling, sliding_window, softcap)
+    return packed.attend(layer, query[0], key[0], value[0], scores)[None], None
 
 
-def _steady(
-    layer: int,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    slices: Sequence[Slice],
-    scaling: float | None,
-    window: int | None,
-    softcap: float | None,
-) -> Tensor:
-    """``[1, total rows, query heads, dim]``, chain by chain; rows of no session are zero."""
+def _steady(layer: int, query: Tensor, key: Tensor, value: Tensor, slices: Sequence[Slice], scores: Scores) -> Tensor:
+    """``[total rows, query heads, dim]``, chain by chain; rows of no session are zero."""
     out = query.new_zeros((query.shape[1], query.shape[0], value.shape[2]))
-    scaling = query.shape[2] ** -0.5 if scaling is None else scaling
+    scaling = query.shape[2] ** -0.5 if scores.scaling is None else scores.scaling
     for piece in slices:
         rows = slice(piece.start, piece.end)
         queries, keys, values = query[:, rows].float(), key[:, rows], value[:, rows]
@@ -215,33 +246,34 @@ def _steady(
             own = path[-chain.own :]
             # Behind the cache stands the text as it would be if this chain were the answer.
             seen, shown = piece.cache.write(layer, keys[:, path], values[:, path], whole=True)
-            mask = piece.chain_mask(number, window, query.device)
-            attended = steady_attention(queries[:, own], seen, shown, mask, scaling, softcap)
+            mask = piece.chain_mask(number, scores.window, query.device)
+            attended = steady_attention(queries[:, own], seen, shown, mask, scaling, scores.softcap)
             out[[piece.start + row for row in own]] = attended.transpose(0, 1).to(out.dtype)
         if len(piece.chains) > 1:
             piece.cache.write(layer, keys, values)  # all rows, in their own order: any of them may be committed
-    return out[None]
+    return out
 
 
-def _attend(
-    query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, scaling: float | None, softcap: float | None
-) -> Tensor:
-    """``[query heads, rows, dim]`` over ``[key heads, length, dim]``; query heads that share keys lie together."""
-    heads, rows, dim = query.shape
-    groups = heads // keys.shape[0]
-    # The groups become heads over keys of stride 0, so shared keys are never copied.
-    query = query.reshape(-1, groups, rows, dim)
-    keys = keys[:, None].expand(-1, groups, -1, -1)
-    values = values[:, None].expand(-1, groups, -1, -1)
-    if softcap is None:
-        attended = nn.functional.scaled_dot_product_attention(query, keys, values, attn_mask=mask, scale=scaling)
-    else:
-        scores = query @ keys.transpose(-1, -2) * (dim**-0.5 if scaling is None else scaling)
-        scores = torch.tanh(scores / softcap) * softcap
-        if mask is not None:
-            scores = scores + mask
-        attended = torch.softmax(scores, dim=-1, dtype=torch.float32).to(values.dtype) @ values
-    return attended.reshape(heads, rows, -1)
+def attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, scores: Scores) -> Tensor:
+    """Plain scaled-dot-product attention; a window is the mask's business.
+
+    Args:
+        query: ``[batch, heads, rows, dim]``.
+        keys: ``[batch, heads, length, dim]``.
+        values: ``[batch, heads, length, value dim]``.
+        mask: added to the scores, of a shape that broadcasts to theirs; None hides nothing.
+        scores: how they are made.
+
+    Returns:
+        ``[batch, heads, rows, value dim]``.
+    """
+    if scores.softcap is None:
+        return nn.functional.scaled_dot_product_attention(query, keys, values, attn_mask=mask, scale=scores.scaling)
+    product = query @ keys.transpose(-1, -2) * (query.shape[3] ** -0.5 if scores.scaling is None else scores.scaling)
+    product = torch.tanh(product / scores.softcap) * scores.softcap
+    if mask is not None:
+        product = product + mask
+    return torch.softmax(product, dim=-1, dtype=torch.float32).to(values.dtype) @ values
 
 
 def _refuse_unknown(module: nn.Module, mask: Tensor | None, dropout: float, rest: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from weakref import ReferenceType, ref
 
 import torch
 from torch import Tensor
@@ -36,6 +37,25 @@ class KVRows:
         return KVRows(layers, self.length)
 
 
+@dataclass(eq=False, slots=True)
+class Seat:
+    """Memory at a fixed place, in which one cache at a time keeps its rows.
+
+    Attributes:
+        layers: by layer, keys and values, each ``[heads, capacity, dim]``.
+        capacity: tokens.
+    """
+
+    layers: Mapping[int, tuple[Tensor, Tensor]]
+    capacity: int
+    _user: ReferenceType[KVCache] | None = None
+
+    @property
+    def user(self) -> KVCache | None:
+        """Whose rows are here; nobody's once that cache is gone."""
+        return None if self._user is None else self._user()
+
+
 @dataclass(slots=True)
 class _Layer:
     keys: Tensor  # [heads, capacity, dim]
@@ -63,6 +83,7 @@ class KVCache:
         self._capacity = in_blocks(capacity)
         self._dtype = dtype
         self._cleared = cleared
+        self._seat: Seat | None = None
         self._length = 0
         self._written = 0
 
@@ -78,8 +99,45 @@ class KVCache:
 
     @property
     def nbytes(self) -> int:
-        """Memory held, in bytes; never more than that of :attr:`capacity` tokens."""
-        return sum(layer.keys.nbytes + layer.values.nbytes for layer in self._layers.values())
+        """Memory of its own, in bytes; never more than that of :attr:`capacity` tokens, and none in a seat."""
+        return 0 if self._seat else sum(layer.keys.nbytes + layer.values.nbytes for layer in self._layers.values())
+
+    @property
+    def seat(self) -> Seat | None:
+        """Where the rows are, unless in memory of their own."""
+        return self._seat
+
+    def move(self, seat: Seat | None) -> None:
+        """Moves the committed rows to a seat, or to memory of their own; rows behind them are lost.
+
+        Raises:
+            ValueError: somebody sits there, or it is too small.
+        """
+        if seat is not None and (seat.user is not None or seat.capacity < self._length):
+            raise ValueError(f"a cache of {self._length} tokens cannot have a seat of {seat.capacity} that is in use")
+        if seat is not None:
+            there = {index: _Layer(keys, values) for index, (keys, values) in seat.layers.items()}
+        elif self._length:
+            there = {index: _Layer(self._room(old.keys), self._room(old.values)) for index, old in self._layers.items()}
+        else:
+            there = {}
+        for index, layer in there.items():
+            if old := self._layers.get(index):
+                layer.keys[:, : self._length] = old.keys[:, : self._length]
+                layer.values[:, : self._length] = old.values[:, : self._length]
+            if seat is not None:
+                # Whoever sat there before may have left what is not finite, and a mask hides only what is.
+                layer.keys[:, self._length :] = 0
+                layer.values[:, self._length :] = 0
+        self._rise()
+        self._layers, self._written = there, 0
+        if seat is not None:
+            self._seat, seat._user = seat, ref(self)
+
+    def wrote(self, rows: int) -> None:
+        """Somebody put the rows of a step straight into the seat, behind the committed ones."""
+        self.reserve(self._length + rows)
+        self._written = rows
 
     def write(self, layer: int, keys: Tensor, values: Tensor, *, whole: bool = False) -> tuple[Tensor, Tensor]:
         """Puts a step's rows behind the committed ones, in the place of rows put there before.
@@ -165,7 +223,8 @@ class KVCache:
         return KVRows(layers, end - start)
 
     def clear(self) -> None:
-        """Forgets everything and gives all memory back."""
+        """Forgets everything and gives all memory back, and the seat."""
+        self._rise()
         self._layers = {}
         self._capacity = self._length = self._written = 0
 
@@ -180,14 +239,21 @@ class KVCache:
         self._length = length
         self._written = 0
 
+    def _rise(self) -> None:
+        if self._seat is not None:
+            self._seat._user = None
+        self._seat = None
+
     def _check(self, start: int, end: int) -> None:
         if not 0 <= start <= end <= self._length:
             raise ValueError(f"a cache of {self._length} tokens has no rows {start} to {end - 1}")
 
     def _layer(self, index: int, keys: Tensor, values: Tensor, needed: int) -> _Layer:
-        store = self._layers.get(index)
         if needed > self._capacity:
             self._capacity = in_blocks(max(needed, self._capacity + self._capacity // 2))
+        if self._seat is not None and needed > self._seat.capacity:
+            self.move(None)
+        store = self._layers.get(index)
         if store is None:
             store = _Layer(self._room(keys), self._room(values))
             self._layers[index] = store

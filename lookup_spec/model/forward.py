@@ -10,7 +10,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from lookup_spec.errors import ModelError
-from lookup_spec.model.attention import NAME, Packed, Slice
+from lookup_spec.model.attention import NAME, Packed, Plan, Slice
 from lookup_spec.model.cache import KVCache
 from lookup_spec.model.half_linear import can_pack, pack_linears
 from lookup_spec.model.linear import (
@@ -90,7 +90,7 @@ class PackedModel:
         positions: list[int] = []
         kept: list[int] = []
         for rows in batch:
-            depths = _depths(rows.parents)
+            depths = depths_of(rows.parents)
             slices.append(Slice(rows.cache, len(tokens), rows.parents, depths))
             kept.extend(range(len(tokens) + rows.keep, len(tokens) + len(rows.tokens)))
             tokens.extend(rows.tokens)
@@ -103,24 +103,33 @@ class PackedModel:
             tokens.extend([0] * padding)
             positions.extend([0] * padding)
             kept.extend(kept[-1:] * (steady_width(len(kept), self._linear) - len(kept)))
-        logits = self._run(tokens, positions, kept, Packed(slices, self._compute_dtype, self.strict))
+        packed = Packed(slices, self._compute_dtype, self.strict)
+        logits = self.run(self._row(tokens), self._row(positions), self._row(kept), packed)
         sizes = [len(rows.tokens) - rows.keep for rows in batch]
-        return list(logits[:wanted].split(sizes))
+        return list(logits[:wanted].float().split(sizes))
 
-    def _run(self, tokens: list[int], positions: list[int], kept: list[int], packed: Packed) -> Tensor:
-        def row(values: list[int]) -> Tensor:
-            return torch.tensor(values, device=self.device)
+    @torch.no_grad()
+    def run(self, tokens: Tensor, positions: Tensor, kept: Tensor | int, plan: Plan) -> Tensor:
+        """One pass, of which the plan says what rows see and where their keys and values go.
 
+        Args:
+            tokens: ``[n]`` int64.
+            positions: ``[n]`` int64.
+            kept: indices of the rows that need logits, ``[k]`` int64; 0 for all.
+            plan: what the attention layers do.
+
+        Returns:
+            ``[k, vocab]`` in the model's own type.
+        """
         output = self.model(
-            input_ids=row(tokens)[None],
-            position_ids=row(positions)[None],
-            use_cache=False,
-            logits_to_keep=row(kept),
-            packed=packed,
+            input_ids=tokens[None], position_ids=positions[None], use_cache=False, logits_to_keep=kept, packed=plan
         )
         logits = output.logits
         assert isinstance(logits, Tensor)
-        return logits[0].float()
+        return logits[0]
+
+    def _row(self, values: list[int]) -> Tensor:
+        return torch.tensor(values, device=self.device)
 
 
 def _fit_to_cpu(model: PreTrainedModel, strict: bool) -> torch.dtype | None:
@@ -148,7 +157,8 @@ def _fit_to_cpu(model: PreTrainedModel, strict: bool) -> torch.dtype | None:
     return None
 
 
-def _depths(parents: Sequence[int]) -> list[int]:
+def depths_of(parents: Sequence[int]) -> list[int]:
+    """Each row's distance behind the cache."""
     depths: list[int] = []
     for parent in parents:
         depths.append(depths[parent] + 1 if parent >= 0 else 0)

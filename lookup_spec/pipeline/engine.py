@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from lookup_spec.engine.budget import CostCurve
+from lookup_spec.engine.budget import CostCurve, Target
 from lookup_spec.engine.kept_costs import KeptCosts
 from lookup_spec.engine.memory import measure_room
 from lookup_spec.engine.runner import Runner
@@ -17,6 +18,7 @@ from lookup_spec.engine.session import Piece, Session
 from lookup_spec.errors import ModelError
 from lookup_spec.grammar import Grammar
 from lookup_spec.model.forward import PackedModel
+from lookup_spec.model.graphs_check import graphs_of
 from lookup_spec.model.load import LoadedModel, load_model
 from lookup_spec.model.steady_check import check_steady
 from lookup_spec.params import Priority, Sampling, SamplingParams
@@ -44,6 +46,7 @@ _log = logging.getLogger(__name__)
 
 _CHUNK_SECONDS = 0.5
 _LEAST_CHUNK, _MOST_CHUNK = 64, 2048
+_SEATED = 4  # a share of one in so many of the memory for keys and values, for those that graphs read
 
 
 class Options(TypedDict, total=False):
@@ -59,6 +62,7 @@ class Options(TypedDict, total=False):
     calibration: Path | None
     costs: Path | None
     strict: bool | None
+    enforce_eager: bool
 
 
 class Engine:
@@ -85,6 +89,8 @@ class Engine:
         strict: logits are the same to the last bit with and without speculation, alone and beside other requests, and
             whatever was computed before or had to be computed again; passes take a little longer. None: on a CPU
             whose kernels keep it.
+        enforce_eager: on CUDA GPUs, passes over few rows are not replayed from captured graphs but launched kernel by
+            kernel, as they are with ``strict`` and everywhere else.
 
     Raises:
         ModelError: memory is too short, or this machine cannot keep what ``strict`` promises.
@@ -115,6 +121,7 @@ class Engine:
         calibration: Path | None = None,
         costs: Path | None = None,
         strict: bool | None = None,
+        enforce_eager: bool = False,
     ) -> None:
         self.tokenizer: PreTrainedTokenizerFast = loaded.tokenizer
         self.model_name = loaded.name
@@ -125,12 +132,17 @@ class Engine:
         self.strict = self._model.strict
         longest = min(loaded.context_length, max_context_tokens or loaded.context_length)
         room = measure_room(self._model, kv_cache_bytes, prefix_cache_bytes, longest * max_sessions)
+        graphs = None if enforce_eager else graphs_of(self._model, room.tokens // _SEATED, longest)
+        if graphs is not None:
+            room = replace(room, tokens=room.tokens - graphs.seats.tokens)
+        target: Target = self._model if graphs is None else graphs
         self.context_length = min(longest, room.tokens)
         self.room_tokens = room.tokens
-        self._kept_costs = KeptCosts(costs, self._model)
-        self._costs = known or CostCurve.measure(self._model, self.context_length)
+        self._kept_costs = KeptCosts(costs, self._model, graphs=graphs is not None)
+        known = known if graphs is None else self._kept_costs.read()
+        self._costs = known or CostCurve.measure(target, self.context_length)
         self._runner = Runner(
-            self._model,
+            target,
             Limits(
                 max_sessions=max_sessions,
                 prefill_chunk=prefill_chunk or max(self._costs.rows_within(_CHUNK_SECONDS, _MOST_CHUNK), _LEAST_CHUNK),

@@ -42,6 +42,7 @@ def engine_of(loaded: LoadedModel, settings: Settings, calibration: Path | None)
         prefix_cache_bytes=_bytes(settings.prefix_cache_mb),
         calibration=calibration,
         strict=settings.strict,
+        enforce_eager=settings.enforce_eager,
     )
 
 

@@ -60,6 +60,7 @@ class Settings(_Values):
         dtype: the model's.
         device: likewise.
         strict: every token's scores have the same bits, whatever runs beside it; None on CPUs that can keep it.
+        enforce_eager: passes are launched kernel by kernel on GPUs too, not replayed from captured graphs.
         calibration: a directory that keeps how often guesses came true; ``"off"`` keeps nothing, None takes the usual
             place.
         kv_cache_mb: most memory for keys and values; None takes a share of what is free.
@@ -95,6 +96,7 @@ class Settings(_Values):
     dtype: str = "auto"
     device: str = "auto"
     strict: bool | None = None
+    enforce_eager: bool = False
     calibration: str | None = None
     kv_cache_mb: Annotated[float, Field(ge=0)] | None = None
     prefix_cache_mb: Annotated[float, Field(ge=0)] | None = None

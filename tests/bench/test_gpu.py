@@ -12,12 +12,14 @@ from lookup_bench.e2e import Ours
 from lookup_bench.gpu import Sizes, measure
 from lookup_bench.layout import cases
 from lookup_bench.records import Edit
+from lookup_bench.tables import tables
 from lookup_bench.tasks import Task, made_edits
 from transformers import Qwen2Config
 from typer.testing import CliRunner
 
 from lookup_spec.model.load import LoadedModel
 from lookup_spec.pipeline.engine import Engine
+from tests.model.recorded import rerun
 from tests.server.tiny_service import tiny_model
 
 TASKS = [Task("edit", "def add(a, b):\n    return a + b\n", "Rename add to plus.", "add.py")]
@@ -61,7 +63,26 @@ def test_everything_is_measured_where_there_is_time(loaded: LoadedModel) -> None
     assert replayed.tokens == len(work[0].answer)
     assert 1 <= replayed.passes <= replayed.tokens
     assert replayed.seconds > 0
-    assert report.left_out == ()
+    assert report.left_out == report.captured == ()
+
+
+def test_where_graphs_can_be_captured_passes_are_measured_with_and_without(
+    loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both ways, the same widths, contexts and edits; and what capturing took."""
+    monkeypatch.setattr(gpu, "capture_for", lambda _: rerun)
+    work = list(cases([EDIT], loaded.tokenizer.backend_tokenizer))
+    report = measure(loaded, "", shapes(), [], work, SIZES, lambda _: None)
+    both = [(context, width) for context in SIZES.contexts for width in SIZES.widths]
+    assert [(row.context, row.width) for row in report.passes if row.graphs] == both
+    assert [(row.context, row.width) for row in report.passes if not row.graphs] == both
+    assert [(row.graphs, row.edits, row.tokens) for row in report.replayed] == [
+        (graphs, 1, len(work[0].answer)) for graphs in (True, False)
+    ]
+    [captured] = report.captured
+    assert captured.graphs >= len(SIZES.widths)
+    assert captured.seconds > 0
+    assert any("graphs" in str(table.title) for table in tables(report))
 
 
 def test_what_there_is_no_time_for_is_told(loaded: LoadedModel) -> None:

@@ -35,6 +35,7 @@ def test_each_model_and_number_of_threads_has_its_own(tmp_path: Path, monkeypatc
     KeptCosts(tmp_path, packed(MODEL)).write(CostCurve({1: 1.0, 2: 2.0}))
     assert KeptCosts(tmp_path, packed(MODEL)).read() is not None
     assert KeptCosts(tmp_path, packed("llama")).read() is None
+    assert KeptCosts(tmp_path, packed(MODEL), graphs=True).read() is None
     assert KeptCosts(tmp_path, PackedModel(copy.deepcopy(tiny(MODEL)), strict=True)).read() is None
     monkeypatch.setattr("lookup_spec.engine.kept_costs.torch.get_num_threads", lambda: 99)
     assert KeptCosts(tmp_path, packed(MODEL)).read() is None

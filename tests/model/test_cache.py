@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lookup_spec.model.cache import KVCache, KVRows
+from lookup_spec.model.cache import KVCache, KVRows, Seat
 
 LAYERS, HEADS, KEY_DIM, VALUE_DIM = 2, 2, 3, 4
 
@@ -27,10 +27,28 @@ class Twin:
         self.written: list[int] = []
 
 
+def seat_for(capacity: int) -> Seat:
+    """Of somebody whose rows were not finite."""
+    return Seat(
+        {
+            layer: tuple(torch.full((HEADS, capacity, dim), float("nan")) for dim in (KEY_DIM, VALUE_DIM))
+            for layer in range(LAYERS)
+        },
+        capacity,
+    )
+
+
+def assert_holds(cache: KVCache, marks: list[int]) -> None:
+    for layer, (keys, values) in cache.rows(0, len(marks)).layers.items():
+        expected = torch.tensor(marks, dtype=torch.float32) + 1e5 * layer
+        assert torch.equal(keys, expected[None, :, None].expand_as(keys))
+        assert torch.equal(values, -expected[None, :, None].expand_as(values))
+
+
 @st.composite
 def actions(draw):
     count = draw(st.integers(1, 90))
-    kind = draw(st.sampled_from(["step", "step", "step", "straight", "truncate", "write"]))
+    kind = draw(st.sampled_from(["step", "step", "step", "straight", "truncate", "write", "sit", "leave"]))
     path = draw(st.lists(st.integers(0, count - 1), unique=True, max_size=count).map(sorted))
     return kind, count, path, draw(st.floats(0, 1))
 
@@ -38,7 +56,7 @@ def actions(draw):
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 130), st.lists(actions(), max_size=12))
 def test_any_steps_leave_the_committed_rows_alone(capacity, steps):
-    """Whatever is written, kept, forgotten or grown, the views hold the committed rows and the new ones."""
+    """Whatever is written, kept, forgotten, grown or moved, the views hold the committed rows and the new ones."""
     cache, twin, mark = KVCache(capacity), Twin(), 0
     for kind, count, path, part in steps:
         if kind == "truncate":
@@ -46,6 +64,11 @@ def test_any_steps_leave_the_committed_rows_alone(capacity, steps):
             cache.truncate(length)
             del twin.committed[length:]
             twin.written = []
+        elif kind in ("sit", "leave"):
+            seat = seat_for(max(count, cache.length)) if kind == "sit" else None
+            cache.move(seat)
+            twin.written = []
+            assert (cache.seat, cache.nbytes == 0) == (seat, seat is not None or cache.length == 0)
         else:
             twin.written = list(range(mark, mark + count))
             expected = torch.tensor(twin.committed + twin.written, dtype=torch.float32)
@@ -61,6 +84,7 @@ def test_any_steps_leave_the_committed_rows_alone(capacity, steps):
                 cache.commit(kept)
                 twin.committed += [twin.written[row] for row in kept]
         assert cache.length == len(twin.committed)
+        assert_holds(cache, twin.committed)
 
 
 @pytest.mark.parametrize("path", [[1, 0], [0, 0], [3], [-1], [0, 3], [-2, 1]])
@@ -183,3 +207,36 @@ def test_a_given_dtype_is_what_is_stored():
     cache = KVCache(dtype=torch.float64)
     keys, values = cache.write(0, *rows_of(0, 2, 0))
     assert keys.dtype == values.dtype == torch.float64
+
+
+def test_a_seat_is_for_one_and_holds_nothing_but_that_ones_rows():
+    """Behind the rows it is zero, whoever sat there before. One that is in use or too small is refused; a cleared,
+    detached or forgotten cache leaves it, and so does one that outgrows it."""
+    cache, seat = committed(3), seat_for(70)
+    cache.move(seat)
+    assert seat.user is cache
+    for keys, values in seat.layers.values():
+        assert not keys[:, 3:].any()
+        assert not values[:, 3:].any()
+    for other, wrong in ((committed(2), seat), (committed(2), seat_for(1))):
+        with pytest.raises(ValueError, match="cannot have a seat"):
+            other.move(wrong)
+        assert_holds(other, [0, 1])
+    cache.wrote(2)
+    cache.commit([0, 1])
+    assert cache.length == 5
+    cache.truncate(3)
+    for layer in range(LAYERS):
+        cache.write(layer, *rows_of(3, 68, layer))
+        assert (seat.user, cache.seat) == (None, None)
+    cache.commit(range(68))
+    assert_holds(cache, list(range(71)))
+    for leave in (KVCache.clear, lambda cache: cache.detach(1, 2)):
+        cache = committed(2)
+        cache.move(seat)
+        leave(cache)
+        assert (seat.user, cache.seat, cache.length) == (None, None, 0)
+    cache = committed(2)
+    cache.move(seat)
+    del cache
+    assert seat.user is None

@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from lookup_spec import ContextLengthError, InvalidRequestError, Load, ModelError, SamplingParams
+from lookup_spec.model import graphs, graphs_check
 from lookup_spec.model.forward import PackedModel, Rows
 from lookup_spec.model.linear import PrepackedLinear
 from lookup_spec.params import Sampling
 from lookup_spec.pipeline.engine import Engine
 from lookup_spec.pipeline.result import collect
 from lookup_spec.propose.prompt import Prompt
+from tests.model.recorded import Recorded
 from tests.server.tiny_service import tiny_model
 
 PROMPT = "def add(a, b):\n    return a + b\n\n\ndef add(a, b):\n"
@@ -189,6 +191,28 @@ def test_the_memory_of_keys_and_values_is_what_it_is_said_to_be() -> None:
     cache = model.new_cache(640)
     model.forward([Rows(cache, [1] * 600, range(-1, 599), 600)])
     assert cache.nbytes == 640 * model.token_bytes
+
+
+def test_where_graphs_can_be_captured_answers_come_from_replays(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same answers, with and without speculation; the memory of seats is taken from that of keys and values."""
+    capture = Recorded()
+    monkeypatch.setattr(graphs_check, "capture_for", lambda _: capture)
+    monkeypatch.setattr(graphs, "_AT_START", 1)
+    model = PackedModel(tiny_model().model)
+    size = 40_000 * model.token_bytes
+    replaying = Engine(tiny_model(), kv_cache_bytes=size, strict=False)
+    assert replaying.room_tokens <= 40_000 - 2 * 4_000
+    before = capture.replayed
+    for speculation in (False, True):
+        expected = engine.generate(PROMPT, max_tokens=24, speculation=speculation)
+        got = replaying.generate(PROMPT, max_tokens=24, speculation=speculation)
+        assert got.token_ids == expected.token_ids
+    assert capture.replayed - before >= 24
+    before = capture.captured
+    assert Engine(tiny_model(), kv_cache_bytes=size, strict=False, enforce_eager=True).room_tokens == 40_000
+    assert capture.captured == before
 
 
 def test_closing_a_stream_frees_its_memory_at_once(engine: Engine) -> None:
