@@ -11,7 +11,7 @@ embedded = $(if $(MODEL),$(if $(findstring 0.5b,$(MODEL)),$(comma)embedded-light
 comma := ,
 vscode := editors/vscode
 
-.PHONY: serve test slow check bench vscode vscode-test vscode-slow browser neovim clean
+.PHONY: serve test slow check bench vscode vscode-test vscode-slow browser neovim emacs clean
 
 serve: $(VENV)/.torch
 	$(VENV)/bin/pip install -q -e '.[server$(embedded)]'
@@ -45,12 +45,15 @@ vscode-test: browser $(vscode)/node_modules/.installed
 vscode-slow: browser $(vscode)/node_modules/.installed $(VENV)/.dev
 	cd $(vscode) && npm run -s browser -- --service $(abspath $(VENV))/bin/lookup-spec
 
-# What some tests drive, and are skipped without: Chromium for the page, Neovim for its plugin.
+# What some tests drive, and are skipped without: Chromium for the page, Neovim for its plugin, Emacs for the language server.
 browser:
 	$(call installed,chromium chromium-browser google-chrome,chromium)
 
 neovim:
 	$(call installed,nvim,neovim)
+
+emacs:
+	$(call installed,emacs,emacs-nox elpa-eglot)
 
 # $(call installed,COMMANDS,PACKAGE): one of the commands is there, or is installed if that can be done.
 define installed
