@@ -135,7 +135,7 @@ def test_what_was_kept_before_a_kill_is_there_afterwards(tmp_path: Path) -> None
     [
         ("requests", 4),
         pytest.param("requests", 100, marks=pytest.mark.slow),
-        pytest.param("summaries", 100, marks=pytest.mark.slow),
+        pytest.param("summaries", 40, marks=pytest.mark.slow),
     ],
 )
 def test_killed_by_the_system_a_job_ends_as_undisturbed(tmp_path: Path, kind: str, kills: int) -> None:

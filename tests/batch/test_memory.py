@@ -1,0 +1,38 @@
+"""What a job holds does not grow with its length."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LINES = 800
+MOST_GROWTH = 24.0  # megabytes, which are tensors and what the allocator does not give back
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="tells its memory in another way")
+def test_memory_and_open_files_are_level_once_what_is_kept_of_texts_is_full(tmp_path: Path) -> None:
+    """The second half of a job adds no object for each line to what the first half took, and hardly any memory."""
+    paths = os.pathsep.join(str(ROOT / part) for part in ("", "server"))
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.batch.steady", str(tmp_path), str(LINES)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    looks = json.loads(done.stdout.splitlines()[-1])
+    assert looks[-1][0] == LINES
+    _, megabytes, blocks, handles = (list(column) for column in zip(*looks, strict=True))
+    half = len(looks) // 2
+    assert max(blocks[half:]) < blocks[half] + LINES // 2, looks
+    assert max(megabytes[half:]) < megabytes[half] + MOST_GROWTH, looks
+    assert max(handles) <= min(handles) + 2, looks
