@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from transformers import AttentionInterface
 
 from lookup_spec.errors import ModelError
-from lookup_spec.model.cache import KVCache, in_blocks
-from lookup_spec.model.steady import Chain, chains, steady_attention
+from lookup_spec.model.cache import KVCache
+from lookup_spec.model.steady import Lines, steady_attention
 
 NAME = "lookup_spec"
 _FEW = 32  # rows of one session
@@ -72,8 +72,8 @@ class Slice:
     parents: Sequence[int]
     depths: Sequence[int]
     _masks: dict[tuple[int | None, int], Tensor | None] = field(default_factory=dict)
-    _chains: list[Chain] | None = None
-    _chain_masks: dict[tuple[int | None, int], Tensor] = field(default_factory=dict)
+    _lines: Lines | None = None
+    _line_masks: dict[int | None, Tensor] = field(default_factory=dict)
 
     @property
     def end(self) -> int:
@@ -81,22 +81,17 @@ class Slice:
         return self.start + len(self.parents)
 
     @property
-    def chains(self) -> list[Chain]:
-        """The rows as chains."""
-        if self._chains is None:
-            self._chains = chains(self.parents)
-        return self._chains
+    def lines(self) -> Lines:
+        """The rows in the order of the texts that they are of."""
+        if self._lines is None:
+            self._lines = Lines(self.parents, self.cache.length)
+        return self._lines
 
-    def chain_mask(self, number: int, window: int | None, device: torch.device) -> Tensor:
-        """Additive float32 mask ``[own rows, cached + path, in whole blocks]`` of a chain, shared by all layers."""
-        key = window, number
-        if key not in self._chain_masks:
-            chain, cached = self.chains[number], self.cache.length
-            end = cached + len(chain.path)
-            distance = torch.arange(end - chain.own, end)[:, None] - torch.arange(in_blocks(end))
-            hidden = distance < 0 if window is None else (distance < 0) | (distance >= window)
-            self._chain_masks[key] = torch.zeros(hidden.shape).masked_fill_(hidden, float("-inf")).to(device)
-        return self._chain_masks[key]
+    def line_mask(self, window: int | None) -> Tensor:
+        """As :meth:`Lines.mask`, shared by all layers."""
+        if window not in self._line_masks:
+            self._line_masks[window] = self.lines.mask(self.depths, window)
+        return self._line_masks[window]
 
     def mask(self, window: int | None, times: int, dtype: torch.dtype, device: torch.device) -> Tensor | None:
         """Additive mask ``[times * rows, cached + rows]``, shared by all layers with this window; the rows in turn, so
@@ -235,22 +230,15 @@ def packed_attention(
 
 
 def _steady(layer: int, query: Tensor, key: Tensor, value: Tensor, slices: Sequence[Slice], scores: Scores) -> Tensor:
-    """``[total rows, query heads, dim]``, chain by chain; rows of no session are zero."""
+    """``[total rows, query heads, dim]``; rows of no session are zero."""
     out = query.new_zeros((query.shape[1], query.shape[0], value.shape[2]))
     scaling = query.shape[2] ** -0.5 if scores.scaling is None else scores.scaling
     for piece in slices:
         rows = slice(piece.start, piece.end)
-        queries, keys, values = query[:, rows].float(), key[:, rows], value[:, rows]
-        for number, chain in enumerate(piece.chains):
-            path = list(chain.path)
-            own = path[-chain.own :]
-            # Behind the cache stands the text as it would be if this chain were the answer.
-            seen, shown = piece.cache.write(layer, keys[:, path], values[:, path], whole=True)
-            mask = piece.chain_mask(number, scores.window, query.device)
-            attended = steady_attention(queries[:, own], seen, shown, mask, scaling, scores.softcap)
-            out[[piece.start + row for row in own]] = attended.transpose(0, 1).to(out.dtype)
-        if len(piece.chains) > 1:
-            piece.cache.write(layer, keys, values)  # all rows, in their own order: any of them may be committed
+        keys, values = piece.cache.write(layer, key[:, rows], value[:, rows], whole=True)
+        mask = piece.line_mask(scores.window)
+        attended = steady_attention(query[:, rows].float(), keys, values, piece.lines, mask, scaling, scores.softcap)
+        out[rows] = attended.transpose(0, 1).to(out.dtype)
     return out
 
 

@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lookup_spec.model.cache import BLOCK
+from lookup_spec.model.cache import BLOCK, in_blocks
 from lookup_spec.model.half_linear import HalfLinear
 from lookup_spec.model.linear import PrepackedLinear
 
@@ -84,10 +85,61 @@ def linear_kind(model: nn.Module) -> type[nn.Module]:
     return next((kind for kind in (HalfLinear, PrepackedLinear) if kind in kinds), nn.Linear)
 
 
+class Lines:
+    """The texts that end in a tree's chains, side by side: keys gathered in this order serve all rows at once.
+
+    First come the whole blocks of the cache, with which all texts begin. Then comes, chain by chain, what each goes on
+    with, in as many blocks as the longest needs; what is behind its end is hidden.
+
+    Args:
+        parents: of each row; -1 directly follows the cache.
+        cached: committed tokens.
+
+    Attributes:
+        order: of the keys, by their place in the cache with all rows behind it, ``[shared + chains * tail]``; None if
+            they stand like this already, in whole blocks.
+        shared: keys that all texts begin with.
+        tail: keys that each goes on with.
+    """
+
+    def __init__(self, parents: Sequence[int], cached: int) -> None:
+        self._chains = chains(parents)
+        self._cached = cached
+        self.shared = cached - cached % BLOCK
+        self.tail = in_blocks(max(cached + len(chain.path) for chain in self._chains)) - self.shared
+        self.order = self._order() if len(self._chains) > 1 else None
+
+    def _order(self) -> Tensor:
+        order = np.zeros((len(self._chains), self.tail), np.int64)  # anything will do for what is hidden
+        begun = self._cached - self.shared
+        order[:, :begun] = np.arange(self.shared, self._cached)
+        for places, chain in zip(order, self._chains, strict=True):
+            places[begun : begun + len(chain.path)] = self._cached + np.asarray(chain.path)
+        return torch.from_numpy(np.concatenate([np.arange(self.shared), order.reshape(-1)]))
+
+    def mask(self, depths: Sequence[int], window: int | None) -> Tensor:
+        """0 where a row sees a key and minus infinity where it does not, ``[rows, shared + chains * tail]`` float32.
+
+        Args:
+            depths: each row's distance behind the cache.
+            window: a row sees positions less than this far back; None sees all.
+        """
+        count = len(self._chains)
+        chain_of = np.empty(len(depths), np.int64)
+        for number, chain in enumerate(self._chains):
+            chain_of[list(chain.path[-chain.own :])] = number
+        tails = np.tile(np.arange(self.shared, self.shared + self.tail), count)
+        distance = (self._cached + np.asarray(depths))[:, None] - np.concatenate([np.arange(self.shared), tails])
+        hidden = distance < 0 if window is None else (distance < 0) | (distance >= window)
+        hidden[:, self.shared :] |= chain_of[:, None] != np.repeat(np.arange(count), self.tail)
+        return torch.zeros(hidden.shape).masked_fill_(torch.from_numpy(hidden), float("-inf"))
+
+
 def steady_attention(
     query: Tensor,
     keys: Tensor,
     values: Tensor,
+    lines: Lines,
     mask: Tensor,
     scaling: float,
     softcap: float | None,
@@ -96,23 +148,29 @@ def steady_attention(
 
     Args:
         query: ``[query heads, rows, dim]`` float32; heads that share keys lie together.
-        keys: ``[key heads, length, dim]`` float32 in the order of the text; whole blocks, finite throughout.
+        keys: ``[key heads, length, dim]`` float32, whole blocks, finite throughout: the cache with all rows behind it.
         values: ``[key heads, length, value dim]`` float32, likewise.
-        mask: ``[rows, length]``, 0 where a row sees a key and minus infinity where it does not.
+        lines: in which order rows see them.
+        mask: of the lines.
         scaling: of the scores.
         softcap: bound of the scores, or None.
 
     Returns:
         ``[query heads, rows, value dim]``.
     """
+    if lines.order is not None:
+        keys, values = keys[:, lines.order], values[:, lines.order]
+    mask = mask.to(query.device)
     parts = [
-        _attend(query[:, start : start + _ROWS], keys, values, mask[start : start + _ROWS], scaling, softcap)
+        _attend(query[:, start : start + _ROWS], keys, values, lines, mask[start : start + _ROWS], scaling, softcap)
         for start in range(0, query.shape[1], _ROWS)
     ]
     return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 
 
-def _attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor, scaling: float, softcap: float | None) -> Tensor:
+def _attend(
+    query: Tensor, keys: Tensor, values: Tensor, lines: Lines, mask: Tensor, scaling: float, softcap: float | None
+) -> Tensor:
     heads, rows, dim = query.shape
     shared, length = keys.shape[0], keys.shape[1]
     groups = heads // shared
@@ -127,6 +185,17 @@ def _attend(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor, scaling: 
     # A product over all keys would group its sums by their number; block after block the order is always the same.
     blocks = torch.softmax(scores, dim=-1).view(shared, -1, length // BLOCK, BLOCK).transpose(1, 2)
     sums = [
-        torch.bmm(block, value.unflatten(0, (-1, BLOCK))).sum(0) for block, value in zip(blocks, values, strict=True)
+        _sum(torch.bmm(block, value.unflatten(0, (-1, BLOCK))), lines)
+        for block, value in zip(blocks, values, strict=True)
     ]
     return torch.stack(sums).view(heads, rows + padding, -1)[:, :rows]
+
+
+def _sum(products: Tensor, lines: Lines) -> Tensor:
+    """Adds up blocks ``[blocks, rows, value dim]``, each at its place in the row's own text."""
+    if lines.order is not None:
+        begun = lines.shared // BLOCK
+        # All chains but its own are zero for a row.
+        ends = products[begun:].unflatten(0, (-1, lines.tail // BLOCK)).sum(0)
+        products = torch.cat([products[:begun], ends])
+    return products.sum(0)
