@@ -26,7 +26,7 @@ from tests.server.tiny_service import FIM, Running, running, tiny_model, until
 
 MANY = 20_000
 CODE = "".join(f"def add_{k}(a, b):\n    return a + b + {k}\n\n\n" for k in range(60))
-HUGE = CODE * 1500  # 4 MB
+HUGE = CODE * 500  # 1.3 MB
 OBJECTS: list[Any] = [{}] * MANY
 NUMBERS: list[Any] = [5] * MANY
 USER = {"role": "user", "content": "x"}
@@ -107,13 +107,13 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
     ("/v1/completions", {"prompt": [5, 6, 7, 8] * 500, "max_tokens": 1}),
     ("/v1/chat/completions", {"messages": [{"role": "user", "content": HUGE}]}),
     ("/v1/completions", {"prompt": HUGE}),
-    ("/v1/completions", {"prompt": [5, 6, 7, 8] * 500_000}),
-    ("/v1/completions", {"prompt": [[]] * 300_000}),
-    ("/v1/completions", {"prompt": [{}] * 300_000}),
+    ("/v1/completions", {"prompt": [5, 6, 7, 8] * 200_000}),
+    ("/v1/completions", {"prompt": [[]] * 100_000}),
+    ("/v1/completions", {"prompt": [{}] * 100_000}),
     ("/v1/edits", {"document": {"uri": "a.py", "text": HUGE}, "instruction": "x"}),
     ("/infill", {"input_prefix": HUGE, "input_suffix": HUGE[:9000], "n_predict": 1}),
     ("/tokenize", {"content": HUGE}),
-    ("/detokenize", {"tokens": [5, 6, 7, 8] * 500_000}),
+    ("/detokenize", {"tokens": [5, 6, 7, 8] * 200_000}),
 ]
 
 
