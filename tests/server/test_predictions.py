@@ -78,11 +78,12 @@ def test_prompts_about_nothing_have_no_such_counts(editor: httpx.Client) -> None
     assert "accepted_prediction_tokens" not in usage["completion_tokens_details"]
 
 
-def test_what_the_layout_tells_saves_forward_passes(scribe: Scribe) -> None:
-    """The same prompt takes fewer passes when the engine knows which text it is about."""
-    told = scribe.prompts.chat(CHAT["messages"]).prompt
+def test_what_the_layout_tells_saves_forward_passes(loaded: LoadedModel) -> None:
+    """The same prompt takes fewer passes when the engine, which has seen no other, knows which text it is about."""
+    told = Scribe(loaded, ANSWER).prompts.chat(CHAT["messages"]).prompt
     passes = []
     for prompt in (told, Prompt(told.ids)):
+        scribe = Scribe(loaded, ANSWER)
         *_, last = scribe.follow(scribe.submit(prompt, SamplingParams()))
         assert last.stats is not None
         passes.append(last.stats.forward_passes)
