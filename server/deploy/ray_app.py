@@ -47,6 +47,7 @@ _ROUTER = "ray.serve.experimental.consistent_hash_router:ConsistentHashRouter"
 _SESSION = "x-session-id"  # Ray's own name for it; a client that knows better may send one
 _EDIT = re.compile(r"(?:/v1)?/edits/edit-([0-9a-f]{16})-[0-9a-f]{32}")
 _BEGINNING = 4096  # most letters of a prompt by which it is told from others
+_MEASURED = 10.0  # seconds from one look at the load to the next, at most
 _NO_LENGTH = frozenset({b"content-length", b"transfer-encoding"})  # the front's server knows better
 
 door = FastAPI(openapi_url=None)
@@ -62,6 +63,7 @@ class Scale(BaseModel):
         cpus: of each replica.
         gpus: likewise.
         busy: answers under way, for each replica, at which one more is started.
+        patience: seconds that they have to be so many.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -72,6 +74,7 @@ class Scale(BaseModel):
     cpus: float = Field(1, ge=0)
     gpus: float = Field(0, ge=0)
     busy: float = Field(8, gt=0)
+    patience: float = Field(30, gt=0)
 
     @property
     def most(self) -> int:
@@ -289,6 +292,9 @@ def build(arguments: dict[str, Any]) -> serve.Application:
             min_replicas=scale.replicas,
             max_replicas=scale.most,
             target_ongoing_requests=scale.busy,
+            upscale_delay_s=scale.patience,
+            look_back_period_s=scale.patience,
+            metrics_interval_s=min(scale.patience / 2, _MEASURED),
         ),
         max_ongoing_requests=places,
         ray_actor_options={"num_cpus": scale.cpus, "num_gpus": scale.gpus},

@@ -1,4 +1,4 @@
-"""The service as a Ray Serve application, on a Ray of this machine with two replicas of a tiny model."""
+"""The service as a Ray Serve application, on a Ray of this machine with replicas of a tiny model, one at first."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import httpx
@@ -91,64 +92,117 @@ def cluster(application: Any, tmp_path_factory: pytest.TempPathFactory) -> Itera
     try:
         serve.start(http_options={"host": "127.0.0.1", "port": port})
         settings = {"model": str(folder), "dtype": "float32", "calibration": "off", "api_key": ["one", "two"]}
-        serve.run(application.build({"replicas": 2, "cpus": 0.5, "kv_cache_mb": 50, **settings}))
+        scale = {"replicas": 1, "most_replicas": 2, "busy": 1, "patience": 1, "cpus": 0.5}
+        serve.run(application.build({**scale, "kv_cache_mb": 50, **settings}))
         yield f"http://127.0.0.1:{port}"
     finally:
         serve.shutdown()
         ray.shutdown()
 
 
+def cached(client: httpx.Client, number: int, end: str) -> float:
+    """How much of a document's prompt was there."""
+    prompt = f"# {number}\n{CODE}{end}"
+    usage = client.post("/v1/completions", json={"prompt": prompt, "max_tokens": 3}).json()["usage"]
+    return float(usage["prompt_tokens_details"]["cached_tokens"] / usage["prompt_tokens"])
+
+
+def replicas() -> int:
+    from ray import serve
+
+    states = serve.status().applications["default"].deployments["Replica"].replica_states
+    return int(states.get("RUNNING", 0))
+
+
+@pytest.fixture(scope="module")
+def client(cluster: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=cluster, timeout=60, trust_env=False, headers={"authorization": "Bearer one"}) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def grown(client: httpx.Client) -> tuple[list[float], list[float]]:
+    """How much of each document was there before there was load, and once it had started a second replica."""
+    assert replicas() == 1
+    assert all(cached(client, number, "# types") < 0.1 for number in range(16))
+    before = [cached(client, number, "# names") for number in range(16)]
+    enough = Event()
+    body = {"max_tokens": 1000, "ignore_eos": True, "speculation": False}
+
+    def load(number: int) -> None:
+        while not enough.is_set():
+            client.post("/v1/completions", json={**body, "prompt": f"# {number}"}).raise_for_status()
+
+    with ThreadPoolExecutor(6) as pool:
+        loads = [pool.submit(load, number) for number in range(6)]
+        try:
+            until(lambda: replicas() == 2, 120)
+        finally:
+            enough.set()
+    for one in loads:
+        one.result()
+    return before, [cached(client, number, "# more") for number in range(16)]
+
+
 @pytest.mark.slow
-def test_a_cluster_answers_like_one_service_and_keeps_documents_where_they_are_known(cluster: str) -> None:
-    with httpx.Client(base_url=cluster, timeout=60, trust_env=False, headers={"authorization": "Bearer one"}) as client:
-        assert client.get("/health", headers={"authorization": ""}).json() == {"status": "ok"}
-        assert client.get("/v1/models", headers={"authorization": ""}).status_code == 401
-        assert client.get("/metrics").status_code == 404
-        assert client.post("/v1/completions", content=b"{").json()["error"]["type"] == "invalid_request_error"
+def test_load_starts_another_replica_and_documents_stay_where_they_are_known(
+    client: httpx.Client, grown: tuple[list[float], list[float]]
+) -> None:
+    """Some documents move to the new one, where they are computed once; the others stay."""
+    before, after = grown
+    assert min(before) > 0.9
+    assert 0 < sum(found < 0.1 for found in after) < 16
+    assert all(found < 0.1 or found > 0.9 for found in after)
+    assert all(cached(client, number, "# again") > 0.9 for number in range(16))
+    assert replicas() == 2
 
-        # A second request about each document finds it computed, though there are two replicas to go to.
-        def cached(number: int, end: str) -> float:
-            prompt = f"# {number}\n{CODE}{end}"
-            usage = client.post("/v1/completions", json={"prompt": prompt, "max_tokens": 3}).json()["usage"]
-            return usage["prompt_tokens_details"]["cached_tokens"] / usage["prompt_tokens"]
 
-        assert all(cached(number, "# types") < 0.1 for number in range(8))
-        assert all(cached(number, "# names") > 0.9 for number in range(8))
-        other = {"authorization": "Bearer two"}
-        usage = client.post("/v1/completions", json={"prompt": f"# 0\n{CODE}# x"}, headers=other).json()["usage"]
-        assert usage["prompt_tokens_details"]["cached_tokens"] < 10
+@pytest.mark.slow
+@pytest.mark.usefixtures("grown")
+def test_a_cluster_answers_like_one_service_and_keeps_documents_where_they_are_known(client: httpx.Client) -> None:
+    assert client.get("/health", headers={"authorization": ""}).json() == {"status": "ok"}
+    assert client.get("/v1/models", headers={"authorization": ""}).status_code == 401
+    assert client.get("/metrics").status_code == 404
+    assert client.post("/v1/completions", content=b"{").json()["error"]["type"] == "invalid_request_error"
 
-        # Streams say what whole replies say, also when many are under way.
-        def both(seed: int) -> tuple[str, str]:
-            body = {"prompt": f"for item {seed}", "max_tokens": 40, "seed": seed}
-            whole = client.post("/v1/completions", json=body).json()["choices"][0]["text"]
-            text = client.post("/v1/completions", json={**body, "stream": True}).text
-            *events, done, _ = text.split("\n\n")
-            assert done == "data: [DONE]"
-            chunks = [json.loads(event.removeprefix("data: ")) for event in events]
-            return whole, "".join(choice["text"] for chunk in chunks for choice in chunk["choices"])
+    # A second request about each document finds it computed, though there are two replicas to go to.
+    assert all(cached(client, number, "# types") < 0.1 for number in range(20, 28))
+    assert all(cached(client, number, "# names") > 0.9 for number in range(20, 28))
+    other = {"authorization": "Bearer two"}
+    usage = client.post("/v1/completions", json={"prompt": f"# 20\n{CODE}# x"}, headers=other).json()["usage"]
+    assert usage["prompt_tokens_details"]["cached_tokens"] < 10
 
-        with ThreadPoolExecutor(8) as pool:
-            assert all(whole == streamed != "" for whole, streamed in pool.map(both, range(16)))
+    # Streams say what whole replies say, also when many are under way.
+    def both(seed: int) -> tuple[str, str]:
+        body = {"prompt": f"for item {seed}", "max_tokens": 40, "seed": seed}
+        whole = client.post("/v1/completions", json=body).json()["choices"][0]["text"]
+        text = client.post("/v1/completions", json={**body, "stream": True}).text
+        *events, done, _ = text.split("\n\n")
+        assert done == "data: [DONE]"
+        chunks = [json.loads(event.removeprefix("data: ")) for event in events]
+        return whole, "".join(choice["text"] for chunk in chunks for choice in chunk["choices"])
 
-        def busy() -> bool:
-            slots = [client.get("/slots", headers={"x-session-id": str(number)}).json() for number in range(16)]
-            return any(slot["is_processing"] for one in slots for slot in one)
+    with ThreadPoolExecutor(8) as pool:
+        assert all(whole == streamed != "" for whole, streamed in pool.map(both, range(16)))
 
-        # A client that goes away ends the work, and an edit can be ended by its name.
-        body = {"prompt": "def", "max_tokens": 1900, "ignore_eos": True, "speculation": False, "stream": True}
-        with client.stream("POST", "/v1/completions", json=body) as reply:
-            parts = reply.iter_raw()
-            assert b"text_completion" in next(parts)
-            assert busy()
-        until(lambda: not busy())
-        edit = {"document": {"uri": "a.py", "text": CODE}, "instruction": "go", "stream": True}
-        with client.stream("POST", "/v1/edits", json=edit) as reply:
-            text = ""
-            for part in reply.iter_text():
-                if not text:
-                    name = json.loads(part.split("\n\n")[0].removeprefix("data: "))["edit_id"]
-                    ended = client.delete(f"/v1/edits/{name}").status_code
-                text += part
-        last = events_of(text)[-1]
-        assert (ended, last.get("finish_reason")) in ((200, "cancelled"), (404, last.get("finish_reason")))
+    def busy() -> bool:
+        slots = [client.get("/slots", headers={"x-session-id": str(number)}).json() for number in range(16)]
+        return any(slot["is_processing"] for one in slots for slot in one)
+
+    # A client that goes away ends the work, and an edit can be ended by its name.
+    body = {"prompt": "def", "max_tokens": 1900, "ignore_eos": True, "speculation": False, "stream": True}
+    with client.stream("POST", "/v1/completions", json=body) as reply:
+        parts = reply.iter_raw()
+        assert b"text_completion" in next(parts)
+        assert busy()
+    until(lambda: not busy())
+    edit = {"document": {"uri": "a.py", "text": CODE}, "instruction": "go", "stream": True}
+    with client.stream("POST", "/v1/edits", json=edit) as reply:
+        text = ""
+        for part in reply.iter_text():
+            if not text:
+                name = json.loads(part.split("\n\n")[0].removeprefix("data: "))["edit_id"]
+                ended = client.delete(f"/v1/edits/{name}").status_code
+            text += part
+    last = events_of(text)[-1]
+    assert (ended, last.get("finish_reason")) in ((200, "cancelled"), (404, last.get("finish_reason")))

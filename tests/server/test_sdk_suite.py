@@ -54,7 +54,7 @@ def suite(request: pytest.FixtureRequest) -> Path:
     return kept / name
 
 
-def tested(suite: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def suite_run(suite: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs tests of the suite by its own settings, without the plugins that ours have."""
     own = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "OPENAI_"))}
     return subprocess.run(
@@ -69,7 +69,7 @@ def tested(suite: Path, *arguments: str, **environment: str) -> subprocess.Compl
 
 def test_the_sdks_own_tests_pass(suite: Path, tmp_path: Path) -> None:
     """Every method with what it needs, as parsed, raw and streamed replies, of the sync and the async clients."""
-    listed = tested(suite, "--collect-only", *FILES).stdout
+    listed = suite_run(suite, "--collect-only", *FILES).stdout
     names = [line for line in listed.splitlines() if "::" in line]
     chosen = [name for name in names if not any(re.search(pattern, name) for pattern in LEFT_OUT)]
     assert len(chosen) > 40, listed
@@ -82,6 +82,6 @@ def test_the_sdks_own_tests_pass(suite: Path, tmp_path: Path) -> None:
     called = [argument for name in sorted(models) for argument in ("--served-model-name", f"{name},max_tokens=16")]
     arguments = ["--model", str(tmp_path / "model"), "--dtype", "float32", "--batch-dir", str(tmp_path / "kept")]
     with command(*arguments, "--port", "0", *called) as (_, url):
-        done = tested(suite, f"@{tmp_path / 'chosen'}", TEST_API_BASE_URL=f"{url}v1")
+        done = suite_run(suite, f"@{tmp_path / 'chosen'}", TEST_API_BASE_URL=f"{url}v1")
     assert done.returncode == 0, done.stdout
     assert re.search(rf"^{len(chosen)} passed", done.stdout, re.MULTILINE), done.stdout
