@@ -90,7 +90,7 @@ class OpenDocument:
                 # Behind the last line's end editors have no place, and Neovim adds a line to what is put there; a new
                 # line before that line's end makes the same text.
                 first = behind = first - len(mark)
-                text = mark + text.removesuffix(mark)  # noqa: PLW2901
+                text = mark + text.removesuffix(mark)  # noqa: PLW2901 - the same line, moved
             before = end
             edits.append(types.TextEdit(types.Range(self.position(first), self.position(behind)), text))
         return edits

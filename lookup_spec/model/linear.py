@@ -101,7 +101,7 @@ class PrepackedLinear(nn.Module):
 class PrepackedBfloat16(PrepackedLinear):
     """The same on a CPU that multiplies bfloat16; there rows are alike only from sixteen on.
 
-    One row takes 0.56 of what the stock kernel takes, which is weak there, and 64 rows three times as long as one.
+    The stock kernel is weak there at one row. Not run yet on such a CPU; the check of strict mode tries it at a start.
     """
 
     takes = torch.bfloat16
