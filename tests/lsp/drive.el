@@ -19,7 +19,8 @@
   (undo-boundary)
   (let ((tick (buffer-chars-modified-tick)) (end (+ (float-time) 30)) after)
     (lookup-spec-edit "Edit it.")
-    (while (and (= tick (buffer-chars-modified-tick)) (< (float-time) end)
+    ;; Until the command's own answer: the buffer changes before it, and it must not be taken for the next file's.
+    (while (and (< (float-time) end)
                 (not (and drive-said (string-prefix-p "lookup-spec: " (car drive-said)))))
       (accept-process-output nil 0.02))
     (setq after (buffer-string))
