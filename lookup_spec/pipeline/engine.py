@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from lookup_spec.engine.budget import CostCurve, Target
-from lookup_spec.engine.kept_costs import KeptCosts
-from lookup_spec.engine.memory import measure_room
 from lookup_spec.engine.runner import Runner
 from lookup_spec.engine.scheduler import Limits
 from lookup_spec.engine.session import Piece, Session
-from lookup_spec.errors import ModelError
+from lookup_spec.engine.setup import Setup
 from lookup_spec.grammar import Grammar
-from lookup_spec.model.forward import PackedModel
-from lookup_spec.model.graphs_check import graphs_of
 from lookup_spec.model.load import LoadedModel, load_model
-from lookup_spec.model.steady_check import check_steady
 from lookup_spec.params import Priority, Sampling, SamplingParams
 from lookup_spec.pipeline.prompts import Prompts
 from lookup_spec.pipeline.result import Result, collect
@@ -40,13 +32,6 @@ from lookup_spec.text.template import ChatTemplate
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
     from typing_extensions import Unpack
-
-
-_log = logging.getLogger(__name__)
-
-_CHUNK_SECONDS = 0.5
-_LEAST_CHUNK, _MOST_CHUNK = 64, 2048
-_SEATED = 4  # a share of one in so many of the memory for keys and values, for those that graphs read
 
 
 class Options(TypedDict, total=False):
@@ -128,29 +113,31 @@ class Engine:
         self.vocabulary = Vocabulary(loaded.tokenizer)
         self.template = ChatTemplate(loaded.tokenizer)
         self._end_ids = loaded.eos_ids
-        self._model, known = _model(loaded, strict, costs)
-        self.strict = self._model.strict
-        longest = min(loaded.context_length, max_context_tokens or loaded.context_length)
-        room = measure_room(self._model, kv_cache_bytes, prefix_cache_bytes, longest * max_sessions)
-        graphs = None if enforce_eager else graphs_of(self._model, room.tokens // _SEATED, longest)
-        if graphs is not None:
-            room = replace(room, tokens=room.tokens - graphs.seats.tokens)
-        target: Target = self._model if graphs is None else graphs
-        self.context_length = min(longest, room.tokens)
-        self.room_tokens = room.tokens
-        self._kept_costs = KeptCosts(costs, self._model, graphs=graphs is not None)
-        known = known if graphs is None else self._kept_costs.read()
-        self._costs = known or CostCurve.measure(target, self.context_length)
+        setup = Setup.choose(
+            loaded,
+            strict=strict,
+            enforce_eager=enforce_eager,
+            max_sessions=max_sessions,
+            max_context_tokens=max_context_tokens,
+            kv_cache_bytes=kv_cache_bytes,
+            prefix_cache_bytes=prefix_cache_bytes,
+            costs=costs,
+        )
+        self._setup = setup
+        self._model = setup.model
+        self.strict = setup.model.strict
+        self.context_length = setup.context_length
+        self.room_tokens = setup.room.tokens
         self._runner = Runner(
-            target,
+            setup.target,
             Limits(
                 max_sessions=max_sessions,
-                prefill_chunk=prefill_chunk or max(self._costs.rows_within(_CHUNK_SECONDS, _MOST_CHUNK), _LEAST_CHUNK),
+                prefill_chunk=prefill_chunk or setup.chunk,
                 max_draft_tokens=max_draft_tokens,
-                kv_tokens=room.tokens,
-                kept_tokens=room.kept,
+                kv_tokens=setup.room.tokens,
+                kept_tokens=setup.room.kept,
             ),
-            costs=self._costs,
+            costs=setup.costs,
         )
         encode = self.template.encode_data
         self._grammars = Grammars(self.vocabulary, self._model.vocab_size, encode, self._end_ids)
@@ -266,7 +253,7 @@ class Engine:
         """Writes what requests have taught about guesses and costs, where a directory keeps it; to be called at the
         end."""
         self._calibrations.save()
-        self._kept_costs.write(self._costs)
+        self._setup.kept_costs.write(self._setup.costs)
 
     def step(self) -> bool:
         """Runs one forward pass for all running requests; false if there were none."""
@@ -358,21 +345,3 @@ def load_engine(
         ModelError: the model cannot be found or run; the message says why in one sentence.
     """
     return Engine(load_model(model, dtype=dtype, device=device), **options)
-
-
-def _model(loaded: LoadedModel, strict: bool | None, costs: Path | None) -> tuple[PackedModel, CostCurve | None]:
-    """The model as it is to run, and what is known already of what its passes cost.
-
-    Raises:
-        ModelError: this machine cannot keep what ``strict`` promises.
-    """
-    if strict is None and loaded.device.type == "cpu":
-        try:
-            return _model(loaded, True, costs)
-        except ModelError as error:
-            _log.info("Answers are not strict. %s", error)
-    model = PackedModel(loaded.model, strict=bool(strict))
-    known = KeptCosts(costs, model).read()
-    if model.strict and known is None:  # costs are kept of models that have passed, on the same machine
-        check_steady(model)
-    return model, known

@@ -141,7 +141,7 @@ def test_a_machine_that_passed_once_is_not_tried_again_while_costs_are_kept(
     first = Engine(tiny_model(), costs=tmp_path)
     first.close()
     tried: list[PackedModel] = []
-    monkeypatch.setattr("lookup_spec.pipeline.engine.check_steady", tried.append)
+    monkeypatch.setattr("lookup_spec.engine.setup.check_steady", tried.append)
     assert Engine(tiny_model(), costs=tmp_path).strict
     assert not tried
     Engine(tiny_model())
