@@ -122,6 +122,14 @@ def serve(
         _option(_LIMITS, "Answers that may wait their turn; beyond that clients get status 429.  [default: 128]"),
     ] = None,
     max_body_mb: Annotated[float | None, _option(_LIMITS, "Largest request body, in megabytes.  [default: 8]")] = None,
+    arriving_mb: Annotated[
+        float | None,
+        _option(
+            _LIMITS,
+            "Memory for all bodies that are arriving, in megabytes; beyond that clients get status 429.  "
+            "[default: 8 times the largest body's]",
+        ),
+    ] = None,
     max_context_tokens: Annotated[
         int | None,
         _option(_LIMITS, "Most tokens of a prompt and its answer together.  [default: as many as the model holds]"),

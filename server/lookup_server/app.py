@@ -19,6 +19,7 @@ from lookup_server.calls import Calls
 from lookup_server.edits.documents import Documents
 from lookup_server.edits.running import RunningEdits
 from lookup_server.errors import ApiError, bad_request, from_exception
+from lookup_server.intake import Intake
 from lookup_server.routes import (
     answers,
     editors,
@@ -78,7 +79,9 @@ def create_app(engine: Engine, settings: Settings, tracing: Tracing | None = Non
             await asyncio.to_thread(tracing.close)
 
     app = FastAPI(title="lookup-spec", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
-    app.state.service = State(settings, runner, Documents(settings.document_bytes), RunningEdits(), batches)
+    app.state.service = State(
+        settings, runner, Intake(settings), Documents(settings.document_bytes), RunningEdits(), batches
+    )
     app.include_router(health.router)
     app.include_router(metrics.router)
     app.include_router(playground.router)

@@ -1,4 +1,4 @@
-"""Request bodies: read within limits, then checked."""
+"""Request bodies: the form that all have in common, and whether one has its form."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError, model_validator
 from pydantic_core import CoreSchema
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
-from lookup_server.errors import ApiError, from_validation
-from lookup_server.settings import Settings
+from lookup_server.errors import from_validation
+from lookup_server.intake import Intake
 
 
 def _lists_fail_fast(schema: Any) -> Any:
@@ -57,26 +57,14 @@ R = TypeVar("R")
 _SMALL = 1 << 16  # bytes that are parsed faster than a thread is reached
 
 
-async def read(request: Request, model: type[T], settings: Settings) -> T:
+async def read(request: Request, model: type[T], intake: Intake) -> T:
     """The request's JSON body as a checked value, whatever content type it claims to have.
 
     Raises:
-        ApiError: too large (413), too slow (408), no JSON or not of the model's form (400).
+        ApiError: too large (413), too slow (408), no room (429), no JSON or not of the model's form (400).
     """
-    return await check(await receive(request, settings), model)
-
-
-async def receive(request: Request, settings: Settings) -> bytes:
-    """The request's body.
-
-    Raises:
-        ApiError: too large (413) or too slow (408).
-    """
-    try:
-        return await asyncio.wait_for(_collect(request, settings.max_body_bytes), settings.body_seconds)
-    except asyncio.TimeoutError:
-        message = f"The body did not arrive within {settings.body_seconds:g} seconds."
-        raise ApiError(408, message, headers={"connection": "close", "x-should-retry": "false"}) from None
+    async with intake.body(request) as data:
+        return await check(data, model)
 
 
 async def check(body: bytes, model: type[T]) -> T:
@@ -98,24 +86,3 @@ def _checked(model: type[T], body: bytes) -> T:
         return model.model_validate_json(body)
     except ValidationError as error:
         raise from_validation(error, model) from None
-
-
-async def _collect(request: Request, limit: int) -> bytes:
-    length = request.headers.get("content-length", "0")
-    if not length.isdecimal() or int(length) > limit:
-        raise _too_large(limit)
-    body = bytearray()
-    try:
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > limit:
-                raise _too_large(limit)
-    except ClientDisconnect:
-        raise ApiError(499, "The client went away.") from None
-    return bytes(body)
-
-
-def _too_large(limit: int) -> ApiError:
-    # The rest of the body is not read, so the connection cannot be used again.
-    message = f"The body is larger than {limit} bytes; send less."
-    return ApiError(413, message, code="body_too_large", headers={"connection": "close"})

@@ -78,6 +78,14 @@ def overloaded(running: int, seconds: int) -> ApiError:
     return ApiError(429, message, "rate_limit_error", code="overloaded", headers={"retry-after": str(seconds)})
 
 
+def crowded(room: int) -> ApiError:
+    """A request whose body may be taken in if sent again."""
+    message = f"The server is receiving other requests of {room} bytes, all it has room for; try again in 1 s."
+    # The rest of the body is not read, so the connection cannot be used again.
+    headers = {"retry-after": "1", "connection": "close"}
+    return ApiError(429, message, "rate_limit_error", code="overloaded", headers=headers)
+
+
 def too_late(seconds: float) -> ApiError:
     """An answer that took longer than the operator lets any take."""
     message = f"The answer was not complete after {seconds:g} s, the most that this server allows; ask for less."

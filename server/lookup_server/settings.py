@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 Positive = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(gt=0, le=1)]
@@ -77,6 +77,8 @@ class Settings(_Values):
         max_sessions: answers generated at the same time.
         max_waiting: answers that may wait for their turn; beyond that a request gets 429.
         max_body_mb: largest request body, in megabytes.
+        arriving_mb: memory for all bodies that are arriving; beyond that a request gets 429. None takes eight times
+            the largest body's.
         max_context_tokens: most tokens of a prompt and its answer together; None for as many as the model holds.
         body_seconds: longest time that the head of a request may take to arrive, and then its body.
         request_seconds: longest time from a request's arrival to the end of its answer; None for no limit.
@@ -113,6 +115,7 @@ class Settings(_Values):
     max_sessions: Annotated[int, Field(ge=1)] = 32
     max_waiting: Annotated[int, Field(ge=0)] = 128
     max_body_mb: Annotated[float, Field(ge=0.001, le=4096)] = 8.0
+    arriving_mb: Annotated[float, Field(gt=0)] | None = None
     max_context_tokens: Annotated[int, Field(ge=2)] | None = None
     body_seconds: Positive = 30.0
     request_seconds: Positive | None = None
@@ -143,6 +146,14 @@ class Settings(_Values):
             raise ValueError("a key is empty, begins or ends with a space, or has letters that no header can carry")
         return keys
 
+    @field_validator("arriving_mb")
+    @classmethod
+    def _one_body_fits(cls, megabytes: float | None, info: ValidationInfo) -> float | None:
+        largest = info.data.get("max_body_mb", 0.0)
+        if megabytes is not None and megabytes < largest:
+            raise ValueError(f"one body may have {largest:g} MB; give as much or more, or lower max_body_mb")
+        return megabytes
+
     @field_validator("served_names")
     @classmethod
     def _names_differ(cls, names: tuple[Alias, ...]) -> tuple[Alias, ...]:
@@ -154,6 +165,11 @@ class Settings(_Values):
     def max_body_bytes(self) -> int:
         """Largest request body."""
         return int(self.max_body_mb * 1_000_000)
+
+    @property
+    def arriving_bytes(self) -> int:
+        """Memory for all bodies that are arriving."""
+        return self.max_body_bytes * 8 if self.arriving_mb is None else int(self.arriving_mb * 1_000_000)
 
     @property
     def max_file_bytes(self) -> int:

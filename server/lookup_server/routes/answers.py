@@ -34,10 +34,10 @@ router = APIRouter(tags=["answers"])
 async def completions(request: Request) -> Response:
     """Continues a text."""
     state = state_of(request)
-    data = await bodies.receive(request, state.settings)
-    if b'"segments"' in data and await bodies.aside(data, _is_tabbys):
-        return await _tabby(state, data)
-    body = await bodies.check(data, CompletionRequest)
+    async with state.intake.body(request) as data:
+        if b'"segments"' in data and await bodies.aside(data, _is_tabbys):
+            return await _tabby(state, data)
+        body = await bodies.check(data, CompletionRequest)
     if state.settings.strict_openai:
         refuse_as_openai(body)
     prepare = partial(completion_tasks, body, state.engine, state.head(body), state.sampling(body.model))
@@ -50,7 +50,7 @@ async def completions(request: Request) -> Response:
 async def chat_completions(request: Request) -> Response:
     """Answers a conversation."""
     state = state_of(request)
-    body = await bodies.read(request, ChatRequest, state.settings)
+    body = await bodies.read(request, ChatRequest, state.intake)
     if state.settings.strict_openai:
         refuse_as_openai(body)
     if (asked := _morphs_edit(body, state.settings)) is not None:

@@ -17,15 +17,15 @@ _PROBLEMS = {
     409: "What the request is about has changed or is in use.",
     413: "The body is too large.",
     422: "The model's answer cannot be read as an edit.",
-    429: "Too many requests wait; `retry-after` says when to come back.",
+    429: "Too many requests wait or arrive; `retry-after` says when to come back.",
     500: "Something unforeseen; the log has the details.",
     501: "The model was not trained for this.",
     503: "The service is about to end, or has no place free.",
     504: "The answer took longer than this service allows.",
 }
-BODY = (400, 408, 413)
+BODY = (400, 408, 413, 429)
 """What goes wrong with any body."""
-ANSWER = (*BODY, 404, 429, 503, 504)
+ANSWER = (*BODY, 404, 503, 504)
 """What goes wrong with any request for an answer."""
 
 

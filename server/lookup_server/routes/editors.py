@@ -27,7 +27,7 @@ router = APIRouter(tags=["editors"])
 async def fim(request: Request) -> Response:
     """Fills in between a prompt and a suffix."""
     state = state_of(request)
-    body = await bodies.read(request, FimRequest, state.settings)
+    body = await bodies.read(request, FimRequest, state.intake)
     prepare = partial(fim_tasks, body, state.engine, state.head(body), state.sampling(body.model, temperature=0.0))
     return Answering(state.runner, state.settings, body.choices, prepare, stream=bool(body.stream))
 
@@ -50,7 +50,7 @@ async def apply(request: Request) -> Response:
 
 async def _rewriting(request: Request, read: Callable[[str], Asked | None], needed: str) -> Response:
     state = state_of(request)
-    body = await bodies.read(request, ChatRequest, state.settings)
+    body = await bodies.read(request, ChatRequest, state.intake)
     asked = read(text_of(body.messages[-1].content or ""))
     if asked is None:
         raise bad_request(f"The last message has to hold {needed}, in the form of Mercury's clients.", "messages")

@@ -33,7 +33,7 @@ _EVENTS = "text/event-stream"
 async def edit(request: Request) -> Response:
     """Edits a document: events as the edit comes, or all of it in one reply."""
     state = state_of(request)
-    body = await bodies.read(request, EditBody, state.settings)
+    body = await bodies.read(request, EditBody, state.intake)
     head = _head(state, body, request)
     stream = _EVENTS in request.headers.get("accept", "") if body.stream is None else body.stream
     return Answering(
@@ -50,7 +50,7 @@ async def edit(request: Request) -> Response:
 async def warm(request: Request) -> Response:
     """Computes a document ahead, so that the edit of it that follows begins sooner."""
     state = state_of(request)
-    body = await bodies.read(request, WarmRequest, state.settings)
+    body = await bodies.read(request, WarmRequest, state.intake)
     head = _head(state, body, request)
     return Answering(
         state.runner,

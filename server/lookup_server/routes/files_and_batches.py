@@ -69,7 +69,7 @@ async def upload(request: Request) -> Response:
         message = f"The file is larger than {limit} bytes, or its size was not told; send less."
         raise ApiError(413, message, code="body_too_large", headers={"connection": "close"})
     try:
-        async with request.form(max_files=1, max_fields=8) as form:
+        async with state.intake.form(request, files=1, fields=8) as form:
             file, purpose = form.get("file"), form.get("purpose")
             if not isinstance(file, UploadFile):
                 raise bad_request("The field file is missing; send the file as multipart/form-data.", "file")
@@ -129,7 +129,7 @@ async def delete(request: Request, name: str) -> Response:
 async def create(request: Request) -> Response:
     """Begins a batch."""
     state, batches = _batches(request)
-    body = await bodies.read(request, BatchRequest, state.settings)
+    body = await bodies.read(request, BatchRequest, state.intake)
     tenant, now = call_of(request.scope).tenant, int(time.time())
     found = batches.store.file(tenant, body.input_file_id)
     if found is None:

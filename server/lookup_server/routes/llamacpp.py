@@ -49,7 +49,7 @@ async def infill(request: Request) -> Response:
             "middle; serve a model that was trained to fill in, such as Qwen2.5-Coder."
         )
         raise ApiError(501, message, "not_supported_error", code=501)
-    body = await bodies.read(request, InfillBody, state.settings)
+    body = await bodies.read(request, InfillBody, state.intake)
     # Where nobody says, the likeliest text is taken, as one wants it in an editor.
     defaults = state.sampling(body.model, temperature=0.0)
     return _answering(state, body, 1, partial(infill_tasks, body, state.engine, state.model(body.model), defaults))
@@ -63,7 +63,7 @@ async def infill(request: Request) -> Response:
 async def completion(request: Request) -> Response:
     """Goes on with a text."""
     state = state_of(request)
-    body = await bodies.read(request, CompletionBody, state.settings)
+    body = await bodies.read(request, CompletionBody, state.intake)
     model = state.model(body.model)
     prepare = partial(completion_tasks, body, state.engine, model, state.sampling(body.model))
     return _answering(state, body, len(body.prompts), prepare)
@@ -119,7 +119,7 @@ async def apply_template(request: Request) -> Response:
 
 async def _asked(request: Request, form: type[B], work: Callable[[B, Engine], dict[str, Any]]) -> Response:
     state = state_of(request)
-    body = await bodies.read(request, form, state.settings)
+    body = await bodies.read(request, form, state.intake)
     return await state.runner.prepare(lambda: LongJson(work(body, state.engine)))
 
 

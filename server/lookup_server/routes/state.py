@@ -11,6 +11,7 @@ from fastapi import Request
 from lookup_server.batches.service import Batches
 from lookup_server.edits.documents import Documents
 from lookup_server.edits.running import RunningEdits
+from lookup_server.intake import Intake
 from lookup_server.metrics import Metrics
 from lookup_server.openai.naming import fingerprint, named
 from lookup_server.openai.replies import Head
@@ -27,6 +28,7 @@ class State:
     Attributes:
         settings: the operator's.
         runner: runs answers.
+        intake: where bodies arrive.
         documents: texts that were edited before.
         edits: which edits run.
         batches: files and batches, if they are kept.
@@ -35,6 +37,7 @@ class State:
 
     settings: Settings
     runner: Runner
+    intake: Intake
     documents: Documents
     edits: RunningEdits
     batches: Batches | None = None
