@@ -137,7 +137,8 @@ class Pool:
 
     def _fill(self, feeder: Prepared) -> Iterator[Event]:
         """Starts requests while there is room; those that fail at once have come to their end."""
-        while self.running < self.parallel and not self._engine.load.waiting:
+        waiting = self._engine.load.waiting  # since the last step, for memory or for what another computes
+        while self.running < self.parallel and not waiting:
             if len(self._jobs) >= _BEHIND * self.parallel:
                 break
             found = feeder.take(wait=not self._jobs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -94,6 +95,25 @@ def test_no_more_runs_than_may(engine: Engine) -> None:
     pool = Pool(engine, EchoApi(engine), 2)
     for _ in pool.run([request(number) for number in range(8)]):
         assert engine.load.running <= 2
+
+
+def test_all_that_may_run_begin_in_the_same_step(engine: Engine) -> None:
+    """Else answers of few tokens would never run together."""
+    prepared = threading.Event()
+
+    def some() -> Iterator[Request]:
+        yield from (request(number) for number in range(8))
+        prepared.set()
+
+    pool = Pool(engine, EchoApi(engine), 4)
+    with closing(pool.feeder(some())) as feeder:
+        prepared.wait()
+        steps = pool.work(feeder)
+        next(steps)
+        assert engine.load.waiting == 4
+        next(steps)
+        assert engine.load.running == 4
+        steps.close()
 
 
 def test_a_run_that_is_closed_leaves_nothing_behind(engine: Engine) -> None:
