@@ -93,8 +93,8 @@ class Segment:
             key = groups << TOKEN_BITS | ids[places - n]
             order = np.argsort(key, kind="stable")
             key, places = key[order], places[order]
-            first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]])
-            sizes = np.diff(np.r_[first, len(key)])
+            bounds = np.concatenate([[0], np.flatnonzero(key[1:] != key[:-1]) + 1, [len(key)]])
+            first, sizes = bounds[:-1], bounds[1:] - bounds[:-1]
             keys.append(key[first])
             starts.append(first_position + first + sizes)
             positions.append(places)
