@@ -27,6 +27,13 @@ def common_prefix(one: Ids, other: Ids) -> int:
     return int(different.argmax()) if different.any() else size
 
 
+def begin_alike(one: Ids, other: Ids, size: int) -> bool:
+    """Whether two texts have so many tokens, at least 1, in common at their beginning."""
+    if size > min(len(one), len(other)) or one[size - 1] != other[size - 1]:
+        return False  # seen at one token for most of many texts that run together
+    return bool((one[:size] == other[:size]).all())
+
+
 @dataclass(eq=False, slots=True)
 class _Node:
     """A stretch of text that follows its parent's; of two children of one node, no two begin with the same token."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import get_args
 
-from lookup_spec.engine.prefix import Ids, PrefixCache, as_ids, common_prefix
+from lookup_spec.engine.prefix import Ids, PrefixCache, as_ids, begin_alike, common_prefix
 from lookup_spec.engine.session import Session
 from lookup_spec.errors import InvalidRequestError
 from lookup_spec.model.cache import KVCache, in_blocks
@@ -174,8 +174,9 @@ class Scheduler:
 
     def _may_copy_soon(self, entry: _Entry) -> bool:
         """Whether somebody no less urgent is about to compute what this text begins with."""
+        known = entry.ids[:-1]
         return any(
-            min(common_prefix(other.ids, entry.ids), len(entry.ids) - 1) - other.cache.length >= _WORTH_WAITING
+            begin_alike(other.ids, known, other.cache.length + _WORTH_WAITING)
             for other in self._running
             if other.tenant == entry.tenant and other.urgency <= entry.urgency and other.session.missing
         )
@@ -203,11 +204,11 @@ class Scheduler:
         found = self._prefixes.match(entry.tenant, known)
         reused = sum(rows.length for rows in found)
         for other in self._running:
-            if other.tenant != entry.tenant:
+            if other.tenant != entry.tenant or other.cache.length <= reused:
                 continue
-            common = min(common_prefix(other.ids, known), other.cache.length)
-            if common > reused:
-                found, reused = [other.cache.rows(0, common)], common
+            if begin_alike(other.ids, known, reused + 1):
+                reused = min(common_prefix(other.ids, known), other.cache.length)
+                found = [other.cache.rows(0, reused)]
         self._reserve(entry, self._first_room(entry))
         for rows in found:
             entry.cache.append(rows)

@@ -7,7 +7,7 @@ from fakes.scripted import TokenCache
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lookup_spec.engine.prefix import PrefixCache, as_ids, common_prefix
+from lookup_spec.engine.prefix import PrefixCache, as_ids, begin_alike, common_prefix
 
 texts = st.lists(st.integers(0, 2), min_size=1, max_size=12)
 tenants = st.sampled_from(["", "a", "b"])
@@ -32,6 +32,8 @@ def shared(one: list[int], other: list[int]) -> int:
 @given(texts, texts)
 def test_the_common_prefix_is_what_both_begin_with(one, other):
     assert common_prefix(as_ids(one), as_ids(other)) == shared(one, other)
+    for size in range(1, 12):
+        assert begin_alike(as_ids(one), as_ids(other), size) == (shared(one, other) >= size)
 
 
 @given(puts, tenants, texts)
