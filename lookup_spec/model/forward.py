@@ -21,7 +21,7 @@ from lookup_spec.model.linear import (
     replace_linears,
     widen_linears,
 )
-from lookup_spec.model.steady import linear_kind, steady_width
+from lookup_spec.model.padding import NONE, find_padding
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,8 @@ class PackedModel:
         token_bytes: memory that one token's keys and values take.
 
     Raises:
-        ModelError: its attention asks for something that packed rows do not honour.
+        ModelError: its attention asks for something that packed rows do not honour, or ``strict`` for what this
+            machine's kernels do not keep.
     """
 
     def __init__(self, model: PreTrainedModel, *, strict: bool = False) -> None:
@@ -63,7 +64,7 @@ class PackedModel:
         self.device: torch.device = model.device
         self.vocab_size: int = model.config.get_text_config().vocab_size
         self._compute_dtype = _fit_to_cpu(model, strict) if self.device.type == "cpu" else None
-        self._linear = linear_kind(model)
+        self._padding = find_padding(model) if strict else NONE
         model.set_attn_implementation(NAME)
         probe = self.new_cache()
         self.forward([Rows(probe, (0,), (-1,), 0)])
@@ -97,12 +98,11 @@ class PackedModel:
             positions.extend(rows.cache.length + depth for depth in depths)
         wanted = len(kept)
         kept = kept or [len(tokens) - 1]
-        if self.strict:
-            # Rows of no session: whatever comes out of them, nobody looks at it.
-            padding = steady_width(len(tokens), self._linear) - len(tokens)
-            tokens.extend([0] * padding)
-            positions.extend([0] * padding)
-            kept.extend(kept[-1:] * (steady_width(len(kept), self._linear) - len(kept)))
+        # Rows of no session: whatever comes out of them, nobody looks at it.
+        padding = self._padding.width(len(tokens)) - len(tokens)
+        tokens.extend([0] * padding)
+        positions.extend([0] * padding)
+        kept.extend(kept[-1:] * (self._padding.width(len(kept)) - len(kept)))
         packed = Packed(slices, self._compute_dtype, self.strict)
         logits = self.run(self._row(tokens), self._row(positions), self._row(kept), packed)
         sizes = [len(rows.tokens) - rows.keep for rows in batch]

@@ -2,7 +2,8 @@
 
 Sums of floating-point numbers depend on their order, and kernels choose the order by the shape of the whole. Here each
 row's sums have an order of their own: keys stand in the order of the text and are summed in whole blocks, so that what
-is masked only adds zeros behind; the linear layers are given numbers of rows for which their kernels go the same way.
+is masked only adds zeros behind. Linear layers are given numbers of rows for which their kernels go the same way
+(``model/padding.py``).
 
 Whether a machine's kernels keep this is not taken on trust: ``model/steady_check.py`` tries it.
 """
@@ -14,11 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from lookup_spec.model.cache import BLOCK, in_blocks
-from lookup_spec.model.half_linear import HalfLinear
-from lookup_spec.model.linear import PrepackedLinear
 
 _ROWS = 32  # attended at a time: scores over a long context stay near the processor
 _LEAST = 8  # rows that share keys, query heads of a group included: narrower products take other kernels
@@ -59,30 +58,6 @@ def chains(parents: Sequence[int]) -> list[Chain]:
         ends[row] = number
         place[row] = number, len(paths[number])
     return [Chain(tuple(path), own) for path, own in zip(paths, owned, strict=True)]
-
-
-def steady_width(rows: int, linear: type[nn.Module]) -> int:
-    """The least number of rows, no smaller than this, for which linear layers treat a row as they do in any other.
-
-    FBGEMM's kernels take six rows at a time and spread the remainder; only remainders of one or two take another way
-    through the sums, so multiples of six, and three to six rows, are safe. oneDNN's treat rows alike at any number. Of
-    others nothing is known but that sixteen rows are mostly enough.
-
-    Args:
-        rows: at least one.
-        linear: which layers the model has.
-    """
-    if linear is PrepackedLinear:
-        return rows
-    if linear is HalfLinear:
-        return max(rows, 3) if rows <= 6 else -(-rows // 6) * 6
-    return -(-rows // 16) * 16
-
-
-def linear_kind(model: nn.Module) -> type[nn.Module]:
-    """The linear layers that a model has."""
-    kinds = {type(module) for module in model.modules()}
-    return next((kind for kind in (HalfLinear, PrepackedLinear) if kind in kinds), nn.Linear)
 
 
 class Lines:

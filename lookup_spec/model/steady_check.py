@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from lookup_spec.errors import ModelError
 from lookup_spec.model.cache import BLOCK, KVCache
 from lookup_spec.model.forward import PackedModel, Rows
-from lookup_spec.model.half_linear import HalfLinear
-from lookup_spec.model.linear import PrepackedLinear
-from lookup_spec.model.steady import linear_kind, steady_width
 
 _TAIL = 5  # tokens that are computed one by one, as a chain, and in a tree
 _TEXT = BLOCK + 3  # they go over a block's edge
-_WIDEST = 144  # rows that linear layers are tried with; a multiple of six and sixteen
 
 
 def check_steady(model: PackedModel) -> None:
@@ -31,7 +27,6 @@ def check_steady(model: PackedModel) -> None:
         ModelError: a row differs.
     """
     generator = torch.Generator().manual_seed(0)
-    _check_layers(model.model, generator)
     text = torch.randint(model.vocab_size, (_TEXT,), generator=generator).tolist()
     ways = {
         "alone": _alone(model, text),
@@ -41,44 +36,10 @@ def check_steady(model: PackedModel) -> None:
     for way, logits in ways.items():
         if not torch.equal(logits, ways["alone"]):
             error = float((logits - ways["alone"]).abs().max())
-            raise _broken(f"compute rows of this model differently alone and {way}, by up to {error:.1e}")
-
-
-@torch.no_grad()
-def _check_layers(model: nn.Module, generator: torch.Generator) -> None:
-    """The smallest linear layer of each kind at all numbers of rows that passes are likely to have."""
-    smallest: dict[type[nn.Module], nn.Module] = {}
-    for module in model.modules():
-        if isinstance(module, (nn.Linear, HalfLinear, PrepackedLinear)):
-            best = smallest.get(type(module), module)
-            smallest[type(module)] = min(best, module, key=_size)
-    for layer in smallest.values():
-        rows = torch.randn(_WIDEST, _inputs(layer), generator=generator)
-        rows = rows.to(_takes(layer))
-        whole = layer(rows)
-        for width in sorted({steady_width(count, linear_kind(model)) for count in range(1, _WIDEST)}):
-            if width < _WIDEST and not torch.equal(layer(rows[:width]), whole[:width]):
-                raise _broken(f"multiply a row differently among {width} and among {_WIDEST}")
-
-
-def _inputs(layer: nn.Module) -> int:
-    size: int = layer.in_features  # type: ignore[assignment]  # every linear layer has it
-    return size
-
-
-def _takes(layer: nn.Module) -> torch.dtype:
-    return layer.weight.dtype if isinstance(layer, nn.Linear) else layer.takes  # type: ignore[return-value]
-
-
-def _size(layer: nn.Module) -> int:
-    outputs: int = layer.out_features  # type: ignore[assignment]
-    return _inputs(layer) * outputs
-
-
-def _broken(what: str) -> ModelError:
-    return ModelError(
-        f"This machine's kernels {what}, so that strict mode could not keep what it promises; turn it off."
-    )
+            raise ModelError(
+                f"This machine's kernels compute rows of this model differently alone and {way}, by up to {error:.1e}, "
+                "so that strict mode could not keep what it promises; turn it off."
+            )
 
 
 def _begin(model: PackedModel, text: Sequence[int], *pieces: int) -> KVCache:

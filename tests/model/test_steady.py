@@ -18,9 +18,8 @@ from lookup_spec.engine.scheduler import Limits
 from lookup_spec.engine.session import Session
 from lookup_spec.errors import ModelError
 from lookup_spec.model.forward import PackedModel, Rows
-from lookup_spec.model.half_linear import HalfLinear, can_pack
-from lookup_spec.model.linear import PrepackedLinear
-from lookup_spec.model.steady import chains, steady_width
+from lookup_spec.model.half_linear import can_pack
+from lookup_spec.model.steady import chains
 from lookup_spec.model.steady_check import check_steady
 from lookup_spec.params import SamplingParams
 from lookup_spec.propose.prompt import Prompt
@@ -70,33 +69,6 @@ def test_chains_hold_every_row_once_behind_its_ancestors(raw):
         assert all(parents[row] == before for before, row in zip(chain.path, chain.path[1:], strict=False))
         owned += chain.path[len(chain.path) - chain.own :]
     assert sorted(owned) == list(range(len(parents)))
-
-
-@pytest.mark.skipif(not can_pack(), reason="PyTorch has no such kernels for this processor")
-@torch.no_grad()
-def test_steady_widths_are_enough_for_packed_layers():
-    """At every width up to 400, padded, a row of a packed layer has the bits that it has in the widest."""
-    layer = HalfLinear(torch.randn(70, 130).bfloat16(), torch.randn(70))
-    rows = torch.randn(402, 130)
-    whole = layer(rows)
-    for width in range(1, 400):
-        padded = steady_width(width, HalfLinear)
-        assert width <= padded < width + 6
-        assert torch.equal(layer(rows[:padded])[:width], whole[:width]), width
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-@torch.no_grad()
-def test_prepacked_layers_treat_rows_alike_at_any_width(threads):
-    """oneDNN's kernels need no padding."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        layer, rows = PrepackedLinear(torch.randn(70, 130), torch.randn(70)), torch.randn(200, 130)
-        whole = layer(rows)
-        assert all(torch.equal(layer(rows[:width]), whole[:width]) for width in (*range(1, 34), 63, 64, 65, 199))
-    finally:
-        torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("dtype", KINDS, ids=str)
@@ -217,18 +189,6 @@ def test_the_check_refuses_a_machine_that_does_not_keep_it(monkeypatch):
         model, "forward", lambda batch: [logits * (1 + len(batch[0].tokens) * 2.0**-23) for logits in forward(batch)]
     )
     with pytest.raises(ModelError, match=r"alone and in a chain, by up to .*turn it off"):
-        check_steady(model)
-
-
-def test_the_check_finds_a_layer_whose_kernel_depends_on_the_number_of_rows(monkeypatch):
-    """Before any text is computed, linear layers are tried at many widths."""
-    model, forward = PackedModel(copy.deepcopy(tiny("qwen2")), strict=True), PrepackedLinear.forward
-
-    def uneven(self, rows):
-        return forward(self, rows) * (1 + (rows.shape[-2] == 41) * 2.0**-20)
-
-    monkeypatch.setattr(PrepackedLinear, "forward", uneven)
-    with pytest.raises(ModelError, match="among 41 and among"):
         check_steady(model)
 
 
