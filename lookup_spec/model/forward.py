@@ -21,7 +21,7 @@ from lookup_spec.model.linear import (
     replace_linears,
     widen_linears,
 )
-from lookup_spec.model.padding import NONE, find_padding
+from lookup_spec.model.padding import NONE, SIXTEENS, Padding, find_padding
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class PackedModel:
         self.device: torch.device = model.device
         self.vocab_size: int = model.config.get_text_config().vocab_size
         self._compute_dtype = _fit_to_cpu(model, strict) if self.device.type == "cpu" else None
-        self._padding = find_padding(model) if strict else NONE
+        self._padding = _padding(model, strict)
         model.set_attn_implementation(NAME)
         probe = self.new_cache()
         self.forward([Rows(probe, (0,), (-1,), 0)])
@@ -155,6 +155,13 @@ def _fit_to_cpu(model: PreTrainedModel, strict: bool) -> torch.dtype | None:
     elif model.dtype == torch.float32:
         widen_linears(model)
     return None
+
+
+def _padding(model: PreTrainedModel, strict: bool) -> Padding:
+    if not strict:
+        return NONE
+    # What other devices' kernels do is not tried layer by layer; whole passes are, at the start.
+    return find_padding(model) if model.device.type == "cpu" else SIXTEENS
 
 
 def depths_of(parents: Sequence[int]) -> list[int]:
