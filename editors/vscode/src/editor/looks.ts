@@ -6,6 +6,7 @@ import type { Hunk } from "../core/hunks";
 import type { EditSession } from "./session";
 
 const MOST = 100; // letters of a line that is shown beside another
+// Colours of the editor itself: those of an extension, git's for one, are transparent where it is not there.
 const color = (name: string): vscode.ThemeColor => new vscode.ThemeColor(name);
 const ruler = (name: string): vscode.DecorationRenderOptions => ({
   overviewRulerColor: color(name),
@@ -27,25 +28,24 @@ const STYLES = {
     after: { margin: "0 0 0 3em", color: color("editorCodeLens.foreground") },
   },
   going: {
-    isWholeLine: true,
     backgroundColor: color("diffEditor.removedLineBackground"),
-    ...ruler("diffEditorOverview.removedForeground"),
+    ...ruler("editorOverviewRuler.deletedForeground"),
   },
   coming: {
     after: {
-      color: color("gitDecoration.addedResourceForeground"),
+      color: color("charts.green"),
       backgroundColor: color("diffEditor.insertedLineBackground"),
     },
   },
   added: {
     isWholeLine: true,
     backgroundColor: color("diffEditor.insertedLineBackground"),
-    ...ruler("diffEditorOverview.insertedForeground"),
+    ...ruler("editorOverviewRuler.addedForeground"),
   },
   was: {
     after: {
       margin: "0 0 0 2em",
-      color: color("gitDecoration.deletedResourceForeground"),
+      color: color("charts.red"),
       textDecoration: "line-through",
       fontStyle: "italic",
     },
@@ -54,9 +54,9 @@ const STYLES = {
     isWholeLine: true,
     borderWidth: "1px 0 0 0",
     borderStyle: "dashed",
-    borderColor: color("gitDecoration.deletedResourceForeground"),
-    after: { margin: "0 0 0 2em", color: color("gitDecoration.deletedResourceForeground"), fontStyle: "italic" },
-    ...ruler("diffEditorOverview.removedForeground"),
+    borderColor: color("charts.red"),
+    after: { margin: "0 0 0 2em", color: color("charts.red"), fontStyle: "italic" },
+    ...ruler("editorOverviewRuler.deletedForeground"),
   },
 } satisfies Record<string, vscode.DecorationRenderOptions>;
 

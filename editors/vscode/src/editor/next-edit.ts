@@ -25,7 +25,7 @@ export class NextEdit implements vscode.Disposable {
   private readonly target = vscode.window.createTextEditorDecorationType({
     isWholeLine: true,
     backgroundColor: new vscode.ThemeColor("editor.wordHighlightBackground"),
-    after: { margin: "0 0 0 1.5em", color: new vscode.ThemeColor("gitDecoration.addedResourceForeground") },
+    after: { margin: "0 0 0 1.5em", color: new vscode.ThemeColor("charts.green") },
   });
   private readonly pointer = vscode.window.createTextEditorDecorationType({
     after: { margin: "0 0 0 2em", color: new vscode.ThemeColor("editorCodeLens.foreground"), fontStyle: "italic" },
