@@ -107,6 +107,8 @@ def _value(line: Line) -> Any:
         return json.loads(line.data.decode())
     except UnicodeDecodeError as error:
         return BadLine.of(line, "invalid_json", f"is not UTF-8 (byte {error.start}).")
+    except json.JSONDecodeError as error:  # what it says of lines is about this one alone
+        return BadLine.of(line, "invalid_json", f"is not JSON ({error.msg}, at character {error.pos + 1}).")
     except (ValueError, RecursionError) as error:
         return BadLine.of(line, "invalid_json", f"is not JSON ({error}).")
 
