@@ -33,9 +33,9 @@ from lookup_spec.pipeline.engine import Engine
 from tests.server.tiny_service import tiny_model
 
 
-def write_input(path: Path, count: int = 24) -> None:
-    """Requests of all kinds: greedy, sampled, several answers, too long, wrong, repeated, broken."""
-    lines: list[str] = []
+def requests(count: int) -> list[str]:
+    """Lines of many kinds: greedy, sampled, several answers, wrong."""
+    lines = []
     for number in range(count):
         messages = [{"role": "user", "content": f"def f{number}(a, b):\n    return " + "a + b " * (number % 5)}]
         body: dict[str, Any] = {"messages": messages, "max_tokens": 4 + number % 9, "temperature": number % 3 / 2}
@@ -43,8 +43,14 @@ def write_input(path: Path, count: int = 24) -> None:
             body["n"] = 2
         if number % 11 == 5:
             body["temperature"] = -1
-        name = f"r{number}" if number != 17 else "r2"
-        lines.append(json.dumps({"custom_id": name, "url": "/v1/chat/completions", "body": body}))
+        lines.append(json.dumps({"custom_id": f"r{number}", "url": "/v1/chat/completions", "body": body}))
+    return lines
+
+
+def write_input(path: Path) -> None:
+    """Such lines, one of which has another's name, and one is broken."""
+    lines = requests(24)
+    lines[17] = lines[17].replace('"r17"', '"r2"')
     lines[8] = lines[8][:40]
     path.write_text("\n".join(lines), encoding="utf-8")
 
@@ -97,16 +103,27 @@ def work(asking: Asking, place: Place, *, keep_order: bool) -> None:
         run_job(Pool(asking.engine, asking.api(), 4, keep_order=keep_order), requests, results, 24)
 
 
-def outcome(place: Place) -> tuple[dict[str, Any], list[tuple[int, str | None]]]:
-    """Answers by name, without what time and company decide, and failures by line; each once, or it is an error."""
+def answers_of(lines: str) -> dict[str, Any]:
+    """By name, without what time and company decide; each once, or it is an error."""
     answers: dict[str, Any] = {}
-    for line in place.answers.read_text(encoding="utf-8").split("\n")[:-1]:
+    for line in lines.split("\n")[:-1]:
         result = json.loads(line)
         assert result["custom_id"] not in answers, f"{result['custom_id']} was answered twice"
         body = result["response"]["body"]
         answers[result["custom_id"]] = (result["id"], body["choices"], body["usage"]["completion_tokens"])
-    failures = [json.loads(line) for line in place.failures.read_text(encoding="utf-8").split("\n")[:-1]]
-    return answers, sorted((one["error"]["line"], one["custom_id"]) for one in failures)
+    return answers
+
+
+def failures_of(lines: str) -> list[tuple[int, str | None]]:
+    """Number and name of each line."""
+    failures = [json.loads(line) for line in lines.split("\n")[:-1]]
+    return sorted((one["error"]["line"], one["custom_id"]) for one in failures)
+
+
+def outcome(place: Place) -> tuple[dict[str, Any], list[tuple[int, str | None]]]:
+    """Answers and failures."""
+    answers, failures = (path.read_text(encoding="utf-8") for path in (place.answers, place.failures))
+    return answers_of(answers), failures_of(failures)
 
 
 def forked(do: Callable[[], None]) -> int:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,8 +17,8 @@ from lookup_spec.batch.lines import Line
 from lookup_spec.batch.parts import Part
 from lookup_spec.batch.request import BadLine, parse
 from lookup_spec.batch.results import Outcome, Place, Results
+from tests.alone import alone
 
-ROOT = Path(__file__).parents[2]
 ERROR = {"error": {"message": "no", "type": "x", "param": None, "code": "bad"}}
 INPUT = [
     Line(number, data)
@@ -140,14 +138,4 @@ def test_what_was_kept_before_a_kill_is_there_afterwards(tmp_path: Path) -> None
 )
 def test_killed_by_the_system_a_job_ends_as_undisturbed(tmp_path: Path, kind: str, kills: int) -> None:
     """With a real model, real processes and SIGKILL: one right result for each request, or long text."""
-    paths = os.pathsep.join(str(ROOT / part) for part in ("", "server", "bench"))
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.batch.killing", str(tmp_path), kind, str(kills), "1"],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1])["killed"] == kills
+    assert alone("tests.batch.killing", tmp_path, kind, kills, 1)["killed"] == kills

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.alone import alone
+
 LINES = 800
 KEPT = 4  # of Python's blocks for each line: less than a request or a result has, more than what comes and goes
 MOST_GROWTH = 24.0  # megabytes, which are tensors and what the allocator does not give back
@@ -20,17 +17,7 @@ MOST_GROWTH = 24.0  # megabytes, which are tensors and what the allocator does n
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="tells its memory in another way")
 def test_memory_and_open_files_are_level_once_what_is_kept_of_texts_is_full(tmp_path: Path) -> None:
     """The second half of a job keeps no line in memory, and takes hardly more of it than the first half."""
-    paths = os.pathsep.join(str(ROOT / part) for part in ("", "server"))
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.batch.steady", str(tmp_path), str(LINES)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    looks = json.loads(done.stdout.splitlines()[-1])
+    looks = alone("tests.batch.steady", tmp_path, LINES)
     assert looks[-1][0] == LINES
     _, megabytes, blocks, handles = (list(column) for column in zip(*looks, strict=True))
     half = len(looks) // 2

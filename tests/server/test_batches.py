@@ -18,7 +18,7 @@ from lookup_server.settings import Settings
 from lookup_spec.errors import LookupSpecError
 from lookup_spec.model.load import LoadedModel
 from lookup_spec.pipeline.engine import Engine
-from tests.server.test_serve import command
+from tests.alone import alone
 from tests.server.tiny_service import SlowEngine, running
 
 CHAT = "/v1/chat/completions"
@@ -210,26 +210,6 @@ def test_without_a_folder_there_are_no_batches(service: Any) -> None:
 
 
 @pytest.mark.slow
-def test_a_service_that_is_killed_again_and_again_loses_and_doubles_nothing(
-    loaded: LoadedModel, tmp_path: Path
-) -> None:
-    """With SIGKILL, in the middle of a batch."""
-    loaded.model.save_pretrained(tmp_path / "model")
-    loaded.tokenizer.save_pretrained(tmp_path / "model")
-    lines = [line(str(number), max_tokens=40) for number in range(200)]
-    arguments = ("--model", str(tmp_path / "model"), "--port", "0", "--dtype", "float32", "--max-sessions", "2")
-    batch: Any = None
-    for kills in range(4):
-        with (
-            command(*arguments, "--batch-dir", str(tmp_path / "kept")) as (process, url),
-            openai.OpenAI(base_url=f"{url}v1", api_key="x", max_retries=0) as sdk,
-        ):
-            batch = begin(sdk, lines) if batch is None else sdk.batches.retrieve(batch.id)
-            enough = batch.request_counts.completed + 5 if kills < 3 else len(lines) + 1
-            batch = ended(sdk, batch, lambda batch: batch.request_counts.completed >= enough)  # noqa: B023
-            if kills < 3:
-                assert batch.status == "in_progress"
-                process.kill()
-                process.wait()
-            else:
-                assert sorted(results(sdk, batch.output_file_id), key=int) == [str(number) for number in range(200)]
+def test_a_service_that_is_killed_again_and_again_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    """With SIGKILL, in any state of a batch; ``tests.server.killing_batches`` does it as often as one likes."""
+    assert alone("tests.server.killing_batches", tmp_path, 20, 1)["killed"] == 20
