@@ -12,7 +12,7 @@ comma := ,
 vscode := editors/vscode
 newest := $(vscode)/build/newest
 
-.PHONY: serve test slow check bench vscode vscode-test vscode-slow vscode-newest browser neovim emacs clean
+.PHONY: serve test slow check bench vscode vscode-test vscode-slow vscode-newest vscode-pictures vscode-keypress browser neovim emacs clean
 
 serve: $(VENV)/.torch
 	$(VENV)/bin/pip install -q -e '.[server$(embedded)]'
@@ -49,6 +49,13 @@ vscode-slow: browser $(vscode)/node_modules/.installed $(VENV)/.dev
 # The packed extension in the newest VS Code, as code-server 4.139 has it, for which this installs some 750 MB once.
 vscode-newest: browser vscode $(newest)/.installed
 	cd $(vscode) && npm run -s newest
+
+# With a real service and the smallest embedded model: the pictures of the extension's README, and how long a user waits for an edit.
+vscode-pictures: browser $(vscode)/node_modules/.installed $(VENV)/.dev
+	cd $(vscode) && npm run -s pictures -- $(abspath $(VENV))/bin/lookup-spec
+
+vscode-keypress: browser $(vscode)/node_modules/.installed $(VENV)/.dev
+	cd $(vscode) && npm run -s keypress -- $(abspath $(VENV))/bin/lookup-spec $(ARGS)
 
 # What some tests drive, and are skipped without: Chromium for the page, Neovim for its plugin, Emacs for the language server.
 browser:
