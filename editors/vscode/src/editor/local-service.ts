@@ -19,6 +19,7 @@ export class LocalService implements vscode.Disposable {
         this.terminal = undefined;
         clearInterval(this.timer);
         void this.service.check();
+        this.timer = setTimeout(() => void this.service.check(), LOOK); // its last breath may have been an answer
       }
     });
   }
