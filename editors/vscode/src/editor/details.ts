@@ -76,8 +76,8 @@ function body(session: EditSession): string {
     "<dl>",
     ...figures.map(([name, value, what]) => `<div title="${escaped(what)}"><dt>${name}</dt><dd>${value}</dd></div>`),
     "</dl>",
-    ...hunks.map(hunkView),
     answerView(session),
+    ...hunks.map(hunkView),
   ].join("\n");
 }
 
