@@ -76,16 +76,16 @@ claim("an edit shows while it streams, and the document is as it was until all o
 });
 
 claim("a change is taken back by its own button, and the others stay", async () => {
-  const { base } = recording("several-hunks");
+  const { base } = recording("code-left-out");
   await tell("script", { hunks: [0, 2].map((n) => ({ old: { start_line: n, end_line: n + 1 }, text: `new_${n}\n` })) });
-  await workbench.openFile("several-hunks.py");
+  await workbench.openFile("code-left-out.py");
   await workbench.ask("Edit it.");
   await workbench.lenses.first().waitFor();
   await workbench.lenses.first().getByText("Take back", { exact: true }).click();
   await until(async () => (await workbench.lines())[0] === base.split("\n")[0], "the first line is as it was");
   const lines = base.split("\n");
   await workbench.press("Shift+Alt+Enter");
-  await saved("several-hunks", [...lines.slice(0, 2), "new_2", ...lines.slice(3)].join("\n"), "changed in one place");
+  await saved("code-left-out", [...lines.slice(0, 2), "new_2", ...lines.slice(3)].join("\n"), "changed in one place");
 });
 
 for (const { name, base, final, request, events } of RECORDINGS) {
