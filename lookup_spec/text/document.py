@@ -104,14 +104,15 @@ def _parsable(text: str, language: Language | None) -> bytes | None:
 
 def _parse(data: bytes, language: Language, before: tree_sitter.Tree | None = None) -> tree_sitter.Tree | None:
     """The tree; None where it would take far longer than for any program: errors can cost the square of the length."""
-    deadline = time.monotonic() + _SECONDS + _SECONDS_PER_BYTE * len(data)
+    # Of this thread's own time, so that it does not depend on what else the machine does.
+    deadline = time.thread_time() + _SECONDS + _SECONDS_PER_BYTE * len(data)
     parser = tree_sitter.Parser(_grammar(language))
 
     def read(start: int, _: tree_sitter.Point) -> bytes:
         return data[start : start + _CHUNK]
 
     def late(_start: int, _error: bool) -> bool:
-        return time.monotonic() > deadline
+        return time.thread_time() > deadline
 
     try:
         if before is None:
