@@ -37,7 +37,7 @@ def sha256(text: str) -> str:
 
 
 def post(url: str, body: Event, **options: Any) -> httpx.Response:
-    return httpx.post(f"{url}/v1/edits", json=body, timeout=30, trust_env=False, **options)
+    return httpx.post(f"{url}/v1/edits", json=body, timeout=120, trust_env=False, **options)
 
 
 def edit(url: str, body: Event) -> list[Event]:

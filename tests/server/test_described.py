@@ -103,7 +103,7 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 @pytest.fixture(scope="module")
 def http(described: Running) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=described.url, timeout=30, trust_env=False) as one:
+    with httpx.Client(base_url=described.url, timeout=120, trust_env=False) as one:
         yield one
 
 

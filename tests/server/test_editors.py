@@ -47,7 +47,10 @@ def scribe(loaded: LoadedModel) -> Scribe:
 
 @pytest.fixture(scope="module")
 def editor(scribe: Scribe) -> Iterator[httpx.Client]:
-    with running(scribe, Settings()) as service, httpx.Client(base_url=service.url, trust_env=False) as client:
+    with (
+        running(scribe, Settings()) as service,
+        httpx.Client(base_url=service.url, timeout=120, trust_env=False) as client,
+    ):
         yield client
 
 
@@ -121,7 +124,7 @@ def test_tabbys_next_edit_is_the_whole_new_version(scribe: Scribe, editor: httpx
 def filler() -> Iterator[httpx.Client]:
     with (
         running(Engine(tiny_model(FIM)), Settings()) as one,
-        httpx.Client(base_url=one.url, trust_env=False) as client,
+        httpx.Client(base_url=one.url, timeout=120, trust_env=False) as client,
     ):
         yield client
 

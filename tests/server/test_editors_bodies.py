@@ -29,7 +29,7 @@ def editor(scribe: Scribe) -> Iterator[httpx.Client]:
     names = ("default", "zeta2,temperature=0", "morph-v3-large", "Fast-Apply")
     with (
         running(scribe, Settings(served_names=names)) as service,
-        httpx.Client(base_url=service.url, timeout=20, trust_env=False) as client,
+        httpx.Client(base_url=service.url, timeout=120, trust_env=False) as client,
     ):
         yield client
 

@@ -239,13 +239,13 @@ def test_no_tenant_reaches_the_documents_and_edits_of_another(keyed: Running) ->
     own, foreign = ({"authorization": f"Bearer {key}"} for key in ("K1", "K2"))
     with Stream(keyed, slow_edit(), own) as stream:
         url = f"{keyed.url}/v1/edits/{stream.start['edit_id']}"
-        assert httpx.delete(url, headers=foreign, trust_env=False).status_code == 404
-        assert httpx.delete(url, trust_env=False).status_code == 401
+        assert httpx.delete(url, headers=foreign, timeout=120, trust_env=False).status_code == 404
+        assert httpx.delete(url, timeout=120, trust_env=False).status_code == 401
         by_hash = asked(document={"base_sha256": sha256(LONG)})
         assert post(keyed.url, by_hash, headers=foreign).status_code == 409
         with Stream(keyed, slow_edit(), foreign) as other:
             assert stream.takes_another_event()
-            assert httpx.delete(url, headers=own, trust_env=False).status_code == 200
+            assert httpx.delete(url, headers=own, timeout=120, trust_env=False).status_code == 200
             assert stream.rest()[-1]["finish_reason"] == "cancelled"
             assert other.takes_another_event()
     assert_idle(keyed)
@@ -258,7 +258,7 @@ class Stream:
     """An edit whose events are read one by one; it is closed at the end of the context."""
 
     def __init__(self, service: Running, body: dict[str, Any], headers: dict[str, str] | None = None) -> None:
-        self._client = httpx.Client(trust_env=False, timeout=20, headers=headers)
+        self._client = httpx.Client(trust_env=False, timeout=120, headers=headers)
         request = self._client.build_request("POST", f"{service.url}/v1/edits", json={**body, "stream": True})
         self._response = self._client.send(request, stream=True)
         assert self._response.status_code == 200
@@ -311,12 +311,12 @@ def test_a_cancelled_edit_ends_within_a_step(slow_service: Running, line: int) -
             pass
         before = slow_service.runner.steps
         url = f"{slow_service.url}/v1/edits/{stream.start['edit_id']}"
-        response = httpx.delete(url, trust_env=False)
+        response = httpx.delete(url, timeout=120, trust_env=False)
         assert response.json() == {"edit_id": stream.start["edit_id"], "cancelled": True}
         assert_ended_early(stream.rest(), "cancelled")
         assert slow_service.runner.steps < before + 30
         assert stream.events[-1]["hunks"] == (line == 10)
-        assert httpx.delete(url, trust_env=False).status_code == 404
+        assert httpx.delete(url, timeout=120, trust_env=False).status_code == 404
     assert_idle(slow_service)
 
 
@@ -354,7 +354,7 @@ def test_work_stops_when_the_client_goes_away(slow_service: Running, stream: boo
             read_events(sock, 3)
         until(lambda: slow_service.runner.steps > before + 3)
     assert_idle(slow_service)
-    assert httpx.delete(f"{slow_service.url}/v1/edits/edit-1", trust_env=False).status_code == 404
+    assert httpx.delete(f"{slow_service.url}/v1/edits/edit-1", timeout=120, trust_env=False).status_code == 404
 
 
 def test_an_edit_that_waits_for_its_turn_can_be_made_stale(loaded: LoadedModel) -> None:
@@ -534,7 +534,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 def test_a_bad_field_is_refused_by_name(quick: Running, scribe: Scribe, fields: dict[str, Any], param: str) -> None:
     for stream in ({}, {"stream": True}):
         body = {**asked(), **stream, **fields}
-        response = httpx.post(f"{quick.url}/v1/edits", content=json.dumps(body), trust_env=False)
+        response = httpx.post(f"{quick.url}/v1/edits", content=json.dumps(body), timeout=120, trust_env=False)
         assert response.status_code == (404 if param == "model" else 400), response.text
         assert response.json()["error"]["param"] == param
         assert response.json()["error"]["message"].endswith((".", "?"))
@@ -546,7 +546,7 @@ def test_a_bad_field_is_refused_by_name(quick: Running, scribe: Scribe, fields: 
     "body", [b"", b"[]", b"null", b"\xff\xfe\x00", b'{"document":' * 5000, b'{"document": {"text": "\\ud800"}}']
 )
 def test_a_body_that_is_no_edit_is_refused(quick: Running, body: bytes) -> None:
-    assert httpx.post(f"{quick.url}/v1/edits", content=body, trust_env=False).status_code == 400
+    assert httpx.post(f"{quick.url}/v1/edits", content=body, timeout=120, trust_env=False).status_code == 400
 
 
 def test_nothing_of_a_document_becomes_a_control_token(quick: Running, scribe: Scribe) -> None:
@@ -587,7 +587,7 @@ def test_a_warm_document_is_not_computed_again(loaded: LoadedModel) -> None:
         document = {"uri": "file:///a/long.py", "text": LONG}
         url = f"{service.url}/v1/edits/warm"
         first, again = (
-            httpx.post(url, json={"document": document}, headers=headers, timeout=30, trust_env=False).json()
+            httpx.post(url, json={"document": document}, headers=headers, timeout=120, trust_env=False).json()
             for _ in range(2)
         )
         assert (first["object"], first["warm"], first["document"]["sha256"]) == ("edit.warm", True, sha256(LONG))
@@ -609,7 +609,7 @@ def test_an_edit_goes_before_the_warming_of_its_document(loaded: LoadedModel) ->
         replies: list[Any] = []
         url = f"{service.url}/v1/edits/warm"
         thread = threading.Thread(
-            target=lambda: replies.append(httpx.post(url, json=body, timeout=30, trust_env=False).json())
+            target=lambda: replies.append(httpx.post(url, json=body, timeout=120, trust_env=False).json())
         )
         thread.start()
         until(lambda: service.runner.steps > 2)
@@ -621,6 +621,6 @@ def test_an_edit_goes_before_the_warming_of_its_document(loaded: LoadedModel) ->
 @pytest.mark.parametrize("fields", [{"document": None}, {"instruction": "x"}, {"document": {"text": "a\0"}}])
 def test_what_cannot_be_warmed_is_refused(quick: Running, fields: dict[str, Any]) -> None:
     body = {"document": {"text": ADD}, **fields}
-    response = httpx.post(f"{quick.url}/v1/edits/warm", json=body, trust_env=False)
+    response = httpx.post(f"{quick.url}/v1/edits/warm", json=body, timeout=120, trust_env=False)
     assert response.status_code == 400
     assert response.json()["error"]["param"] in ("document", "instruction", "document.text")

@@ -46,7 +46,7 @@ def test_a_stop_signal_ends_everything_that_is_open(tmp_path: Path) -> None:
         batch = client.post("/batches", json=asked).json()["id"]
         until(lambda: client.get(f"/batches/{batch}").json()["request_counts"]["completed"] > 0, 30)
         place = (client.base_url.host, client.base_url.port)
-        streams = [stack.enter_context(socket.create_connection(place, timeout=30)) for _ in range(3)]
+        streams = [stack.enter_context(socket.create_connection(place, timeout=120)) for _ in range(3)]
         streams[0].sendall(head_and_body(LONG))
         read_events(streams[0], 1)
         before = waiting_answers(client)
@@ -77,4 +77,4 @@ def waiting_answers(client: httpx.Client) -> float:
 
 
 def client_of(url: str) -> httpx.Client:
-    return httpx.Client(base_url=f"{url}v1", timeout=30, trust_env=False)
+    return httpx.Client(base_url=f"{url}v1", timeout=120, trust_env=False)

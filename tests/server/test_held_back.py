@@ -20,7 +20,7 @@ def ask(engine: Scribe, **body: object) -> tuple[tuple[str, str | None], tuple[s
     body = {"prompt": "do it", "stop": [STOP], "max_tokens": 100, **body}
     with (
         running(engine, Settings()) as service,
-        httpx.Client(base_url=f"{service.url}/v1", timeout=20, trust_env=False) as client,
+        httpx.Client(base_url=f"{service.url}/v1", timeout=120, trust_env=False) as client,
     ):
         *blocks, _ = client.post("/completions", json={**body, "stream": True}).text.split("\n\n")
         events = [json.loads(block.removeprefix("data: ")) for block in blocks if not block.endswith("[DONE]")]

@@ -84,7 +84,9 @@ def stream(service: Running) -> Iterator[list[int]]:
 
     def listen() -> None:
         while not left.is_set():  # one after the other, as long as it takes
-            with httpx.stream("POST", f"{service.url}/v1/completions", json=body, timeout=60, trust_env=False) as reply:
+            with httpx.stream(
+                "POST", f"{service.url}/v1/completions", json=body, timeout=120, trust_env=False
+            ) as reply:
                 for part in reply.iter_raw():
                     arrived[0] += part.count(b"data: ")
                     if left.is_set():
@@ -139,7 +141,7 @@ def test_a_body_over_the_limit_takes_less_than_twice_the_limit(loaded: LoadedMod
         host, port = service.url.removeprefix("http://").split(":")
         tracemalloc.start()
         try:
-            with socket.create_connection((host, int(port)), timeout=10) as sock:
+            with socket.create_connection((host, int(port)), timeout=120) as sock:
                 sock.sendall(b"POST /v1/completions HTTP/1.1\r\nhost: x\r\n" + length + b"\r\n\r\n")
                 with contextlib.suppress(ConnectionError):
                     for _ in range(60_000_000 // len(block)):
@@ -156,7 +158,7 @@ def test_what_waits_for_a_client_that_takes_nothing_is_bounded(loaded: LoadedMod
         host, port = service.url.removeprefix("http://").split(":")
         body = {"prompt": "def", "max_tokens": 1500, "ignore_eos": True, "logprobs": 5, "n": 4, "stream": True}
         data = json.dumps(body).encode()
-        with socket.create_connection((host, int(port)), timeout=10) as sock:
+        with socket.create_connection((host, int(port)), timeout=120) as sock:
             until(lambda: len(service.server.server_state.connections) == 1)
             [connection] = service.server.server_state.connections
             connection.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)

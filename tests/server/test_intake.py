@@ -37,7 +37,7 @@ def taken(service: Running) -> int:
 
 
 def post(service: Running, body: object, path: str = "/v1/completions") -> httpx.Response:
-    return httpx.post(f"{service.url}{path}", json=body, timeout=20, trust_env=False)
+    return httpx.post(f"{service.url}{path}", json=body, timeout=120, trust_env=False)
 
 
 @contextmanager
@@ -111,7 +111,7 @@ def test_a_file_takes_room_for_what_is_in_memory(loaded: LoadedModel, tmp_path: 
                 f"{service.url}/v1/files",
                 data={"purpose": "batch"},
                 files={"file": ("f", b"x")},
-                timeout=20,
+                timeout=120,
                 trust_env=False,
             )
             assert upload.status_code == 429

@@ -28,11 +28,11 @@ EDIT = {"document": {"uri": "a.py", "text": CODE}, "instruction": "add types", "
 
 def connect(service: Running) -> socket.socket:
     host, port = service.url.removeprefix("http://").split(":")
-    return socket.create_connection((host, int(port)), timeout=10)
+    return socket.create_connection((host, int(port)), timeout=120)
 
 
 def usual(service: Running) -> str:
-    reply = httpx.post(f"{service.url}/v1/completions", json=USUAL, timeout=20, trust_env=False)
+    reply = httpx.post(f"{service.url}/v1/completions", json=USUAL, timeout=120, trust_env=False)
     return str(reply.raise_for_status().json()["choices"][0]["text"])
 
 
@@ -176,13 +176,15 @@ def test_a_client_that_takes_its_time_loses_nothing(loaded: LoadedModel) -> None
 def test_an_answer_over_its_time_ends_with_an_error(loaded: LoadedModel) -> None:
     """As a whole, as a stream, as an edit, and while it waits for its turn; afterwards its place is free."""
     with running(SlowEngine(loaded, max_sessions=1), Settings(request_seconds=0.15, max_sessions=1)) as service:
-        whole = httpx.post(f"{service.url}/v1/completions", json=LONG, timeout=20, trust_env=False)
+        whole = httpx.post(f"{service.url}/v1/completions", json=LONG, timeout=120, trust_env=False)
         assert (whole.status_code, whole.json()["error"]["code"]) == (504, "request_timeout")
         assert whole.headers["x-should-retry"] == "false"
-        stream = httpx.post(f"{service.url}/v1/completions", json={**LONG, "stream": True}, timeout=20, trust_env=False)
+        stream = httpx.post(
+            f"{service.url}/v1/completions", json={**LONG, "stream": True}, timeout=120, trust_env=False
+        )
         assert stream.status_code == 200
         assert '"code":"request_timeout"' in stream.text.split("\n\n")[-2]
-        edit = httpx.post(f"{service.url}/v1/edits", json=EDIT, timeout=20, trust_env=False)
+        edit = httpx.post(f"{service.url}/v1/edits", json=EDIT, timeout=120, trust_env=False)
         last = edit.text.split("\n\n")[-2]
         assert '"type":"error"' in last
         assert '"code":"request_timeout"' in last
@@ -191,4 +193,4 @@ def test_an_answer_over_its_time_ends_with_an_error(loaded: LoadedModel) -> None
             assert b" 504 " in waiting.recv(4096)
         assert_idle(service)
         short = {"prompt": "x", "max_tokens": 1}
-        assert httpx.post(f"{service.url}/v1/completions", json=short, trust_env=False).status_code == 200
+        assert httpx.post(f"{service.url}/v1/completions", json=short, timeout=120, trust_env=False).status_code == 200

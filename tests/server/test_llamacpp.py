@@ -71,7 +71,7 @@ def fim_service() -> Iterator[Running]:
 
 @pytest.fixture(scope="module")
 def fim(fim_service: Running) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=fim_service.url, timeout=20, trust_env=False) as one:
+    with httpx.Client(base_url=fim_service.url, timeout=120, trust_env=False) as one:
         yield one
 
 
@@ -338,7 +338,7 @@ def test_a_prompt_over_its_time_gets_nothing_and_the_next_request_goes_on_from_t
     body = {"prompt": [5] * 1200, "n_predict": 12, "temperature": 0, "stream": stream}
     limits = ({"t_max_prompt_ms": 60}, {"t_max_prompt_ms": 60_000})
     engine = SlowEngine(tiny_model(), prefill_chunk=64)
-    with running(engine, Settings()) as one, httpx.Client(base_url=one.url, timeout=20, trust_env=False) as client:
+    with running(engine, Settings()) as one, httpx.Client(base_url=one.url, timeout=120, trust_env=False) as client:
 
         def ask(more: dict[str, int]) -> tuple[str, Any]:
             if not stream:
@@ -363,6 +363,6 @@ def test_a_warm_up_may_take_longer_than_its_client_says() -> None:
     """They all say one millisecond, and mean that nobody waits."""
     body = {"prompt": [5] * 600, "n_predict": 0, "t_max_prompt_ms": 1, "t_max_predict_ms": 1}
     engine = SlowEngine(tiny_model(), prefill_chunk=64)
-    with running(engine, Settings()) as one, httpx.Client(base_url=one.url, timeout=20, trust_env=False) as client:
+    with running(engine, Settings()) as one, httpx.Client(base_url=one.url, timeout=120, trust_env=False) as client:
         post(client, "/completion", body)
         assert post(client, "/completion", {**body, "n_predict": 1})["timings"]["cache_n"] == 599

@@ -35,7 +35,7 @@ def test_counts_are_those_of_the_replies(loaded: LoadedModel) -> None:
     chat = {"messages": [{"role": "user", "content": "x"}], "max_tokens": 5, "ignore_eos": True, "stream": True}
     with (
         running(Engine(loaded), Settings()) as service,
-        httpx.Client(base_url=service.url, trust_env=False) as client,
+        httpx.Client(base_url=service.url, timeout=120, trust_env=False) as client,
     ):
         assert figures(client)["spec_decode_num_drafts_total"] == 0
         replies = [client.post("/v1/completions", json=body).json()["usage"] for _ in range(2)]
@@ -78,7 +78,7 @@ def test_counts_are_those_of_the_replies(loaded: LoadedModel) -> None:
 def test_who_runs_and_who_waits_is_told_as_it_is(loaded: LoadedModel) -> None:
     with (
         running(SlowEngine(loaded, max_sessions=1), Settings(max_sessions=1)) as service,
-        httpx.Client(base_url=service.url, trust_env=False) as client,
+        httpx.Client(base_url=service.url, timeout=120, trust_env=False) as client,
     ):
         with send(service, LONG), send(service, LONG):
             until(lambda: service.runner.load.waiting == 1)
@@ -98,15 +98,20 @@ def guarded(loaded: LoadedModel) -> Iterator[Running]:
 def test_a_key_of_their_own_opens_the_metrics_and_nothing_else(
     guarded: Running, key: str, metrics: int, others: int
 ) -> None:
-    with httpx.Client(base_url=guarded.url, headers={"authorization": f"Bearer {key}"}, trust_env=False) as client:
+    with httpx.Client(
+        base_url=guarded.url, headers={"authorization": f"Bearer {key}"}, timeout=120, trust_env=False
+    ) as client:
         assert client.get("/metrics").status_code == metrics
         assert client.get("/v1/models").status_code == others
 
 
 def test_two_services_in_a_process_count_apart(loaded: LoadedModel, guarded: Running) -> None:
-    with running(Engine(loaded), Settings()) as other, httpx.Client(base_url=other.url, trust_env=False) as client:
+    with (
+        running(Engine(loaded), Settings()) as other,
+        httpx.Client(base_url=other.url, timeout=120, trust_env=False) as client,
+    ):
         client.post("/v1/completions", json={"prompt": "def", "max_tokens": 2}).raise_for_status()
         assert figures(client)["prompt_tokens_total"] > 0
         headers = {"authorization": "Bearer M"}
-        with httpx.Client(base_url=guarded.url, trust_env=False, headers=headers) as mine:
+        with httpx.Client(base_url=guarded.url, timeout=120, trust_env=False, headers=headers) as mine:
             assert figures(mine)["prompt_tokens_total"] == 0

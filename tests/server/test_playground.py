@@ -27,10 +27,17 @@ from tests.server.tiny_service import Running, running, until
 
 SMALL = EMBEDDED["qwen2.5-coder-0.5b-instruct"]
 SEVERAL = CASES["several-hunks"]
+WHILE_THE_PAGE_ACTS = 0.2  # seconds of a step, of which an answer of a few hundred tokens takes as many
 
 
 class SlowScribe(Scribe):
-    """Takes at least 10 ms a step, so that there is time to press a key."""
+    """Takes some time for a step, so that there is time to press a key.
+
+    Attributes:
+        pace: seconds of a step.
+    """
+
+    pace = 0.01
 
     def submit(self, prompt: Prompt, params: SamplingParams, **options: Any) -> Session:
         # What the page computes ahead is the beginning of an edit's prompt, and no prompt to answer.
@@ -42,7 +49,7 @@ class SlowScribe(Scribe):
         )
 
     def step(self) -> bool:
-        time.sleep(0.01)
+        time.sleep(self.pace)
         return super().step()
 
 
@@ -68,6 +75,7 @@ class Page:
 
     def __init__(self, chromium: Any, url: str, **options: Any) -> None:
         self.context = chromium.new_context(viewport={"width": 1440, "height": 900}, **options)
+        self.context.set_default_timeout(120_000)
         self.tab = self.context.new_page()
         self.problems: list[str] = []
         self.asked: list[str] = []
@@ -87,11 +95,11 @@ class Page:
         self.wait()
 
     def wait(self) -> None:
-        self.tab.wait_for_selector("#run:enabled", timeout=120_000)
+        self.tab.wait_for_selector("#run:enabled")
 
     def until(self, true: Callable[[], bool]) -> None:
         """Waits for something that must become true; the browser's own way needs what the page's policy forbids."""
-        for _ in range(1000):
+        for _ in range(6000):
             if true():
                 return
             self.tab.wait_for_timeout(20)
@@ -207,7 +215,10 @@ def test_a_file_from_disk_keeps_its_line_ends(page: Page, scribe: Scribe, tmp_pa
     assert page.tab.evaluate("window.copied") == case.final
 
 
-def test_stop_ends_the_edit_within_a_step(page: Page, quick: Running, scribe: Scribe) -> None:
+def test_stop_ends_the_edit_within_a_step(
+    page: Page, quick: Running, scribe: Scribe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scribe, "pace", WHILE_THE_PAGE_ACTS)
     scribe.say(ROWS * 4 + "```")
     page.fill(ROWS * 4, way="off")
     page.tab.keyboard.press("Control+Enter")
@@ -239,9 +250,10 @@ def test_what_goes_wrong_is_said_in_words(page: Page, scribe: Scribe) -> None:
 
 def test_a_busy_service_says_so(chromium: Any, loaded: LoadedModel) -> None:
     scribe = SlowScribe(loaded, ROWS * 4 + "```", max_sessions=1)
+    scribe.pace = WHILE_THE_PAGE_ACTS
     with running(scribe, Settings(max_sessions=1, max_waiting=0)) as service:
         body = {"document": {"text": ROWS * 4}, "instruction": "x", "stream": True, "options": {"speculation": False}}
-        with httpx.stream("POST", f"{service.url}/v1/edits", json=body, trust_env=False):
+        with httpx.stream("POST", f"{service.url}/v1/edits", json=body, timeout=120, trust_env=False):
             page = Page(chromium, service.url)
             page.fill(ROWS)
             page.run()
@@ -266,6 +278,7 @@ def test_a_service_with_keys_asks_for_one(chromium: Any, loaded: LoadedModel) ->
 
 def test_a_service_that_went_away_says_so(chromium: Any, loaded: LoadedModel) -> None:
     scribe = SlowScribe(loaded, ROWS * 4 + "```")
+    scribe.pace = WHILE_THE_PAGE_ACTS
     with running(scribe, Settings(grace_seconds=0.2)) as service:
         page = Page(chromium, service.url)
         page.fill(ROWS * 4, way="off")
@@ -350,7 +363,7 @@ def test_events_are_read_however_their_bytes_are_cut(page: Page) -> None:
 
 def test_the_page_is_let_do_nothing_but_ask_its_service(quick: Running) -> None:
     """Its policy allows no inline code, and each of its files has its type; there is nothing else in the folder."""
-    with httpx.Client(base_url=quick.url, trust_env=False) as client:
+    with httpx.Client(base_url=quick.url, timeout=120, trust_env=False) as client:
         policy = client.get("/").headers["content-security-policy"]
         assert policy.startswith("default-src 'none'; ")
         assert "unsafe" not in policy

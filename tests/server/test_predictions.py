@@ -33,7 +33,10 @@ def scribe(loaded: LoadedModel) -> Scribe:
 
 @pytest.fixture(scope="module")
 def editor(scribe: Scribe) -> Iterator[httpx.Client]:
-    with running(scribe, Settings()) as service, httpx.Client(base_url=service.url, trust_env=False) as client:
+    with (
+        running(scribe, Settings()) as service,
+        httpx.Client(base_url=service.url, timeout=120, trust_env=False) as client,
+    ):
         yield client
 
 

@@ -116,7 +116,7 @@ def replicas() -> int:
 
 @pytest.fixture(scope="module")
 def client(cluster: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=cluster, timeout=60, trust_env=False, headers={"authorization": "Bearer one"}) as one:
+    with httpx.Client(base_url=cluster, timeout=120, trust_env=False, headers={"authorization": "Bearer one"}) as one:
         yield one
 
 

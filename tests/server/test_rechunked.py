@@ -31,7 +31,7 @@ def recorded(loaded: LoadedModel) -> dict[str, bytes]:
     """The bytes of one stream of each kind; each has a comment somewhere, as a slow one would."""
     with (
         running(Scribe(loaded, ANSWER), Settings()) as service,
-        httpx.Client(base_url=service.url, trust_env=False) as client,
+        httpx.Client(base_url=service.url, timeout=120, trust_env=False) as client,
     ):
         return {path: client.post(path, json={**body, "stream": True}).content for path, body in STREAMS}
 
@@ -69,7 +69,7 @@ def test_what_is_sent_ends_with_an_event_each_time(loaded: LoadedModel) -> None:
     body = {"prompt": "for item", "max_tokens": 10, "ignore_eos": True, "stream": True}
     with (
         running(SlowEngine(loaded), Settings(heartbeat_seconds=0.005)) as service,
-        httpx.Client(base_url=service.url, trust_env=False) as client,
+        httpx.Client(base_url=service.url, timeout=120, trust_env=False) as client,
         client.stream("POST", "/v1/completions", json=body) as reply,
     ):
         parts = list(reply.iter_raw())

@@ -27,7 +27,10 @@ def scribe(loaded: LoadedModel) -> Scribe:
 
 @pytest.fixture(scope="module")
 def writer(scribe: Scribe) -> Any:
-    with running(scribe, Settings()) as service, httpx.Client(base_url=service.url, trust_env=False) as client:
+    with (
+        running(scribe, Settings()) as service,
+        httpx.Client(base_url=service.url, timeout=120, trust_env=False) as client,
+    ):
         yield client
 
 
@@ -87,7 +90,7 @@ def test_several_greedy_answers_are_several_times_the_same(client: httpx.Client,
 def test_filling_in_works_where_nothing_stands_before_the_cursor_or_behind() -> None:
     with (
         running(Engine(tiny_model(FIM)), Settings()) as service,
-        httpx.Client(base_url=service.url, trust_env=False) as client,
+        httpx.Client(base_url=service.url, timeout=120, trust_env=False) as client,
     ):
         body = {"n_predict": 8, "ignore_eos": True, "prompt": ""}
         for before, after in (("", ""), ("", "return a\n"), ("def add(a, b):\n", "")):

@@ -79,7 +79,7 @@ def test_a_stop_signal_ends_the_command_with_exit_code_0(tmp_path: Path, number:
     loaded.model.save_pretrained(tmp_path)
     loaded.tokenizer.save_pretrained(tmp_path)
     arguments = ("--model", str(tmp_path), "--port", "0", "--dtype", "float32")
-    with command(*arguments) as (process, url), httpx.Client(base_url=url, trust_env=False) as client:
+    with command(*arguments) as (process, url), httpx.Client(base_url=url, timeout=120, trust_env=False) as client:
         assert client.get("health").json() == {"status": "ok"}
         page = client.get("")
         assert page.headers["content-type"].startswith("text/html")

@@ -100,7 +100,7 @@ def test_a_name_of_the_model_decides_how_it_samples(loaded: LoadedModel) -> None
     names = ("free", "edits,temperature=0,max_tokens=3", {"name": "hot", "temperature": 2.0})
     with (
         running(Engine(loaded), Settings(served_names=names)) as one,
-        httpx.Client(base_url=one.url, trust_env=False) as client,
+        httpx.Client(base_url=one.url, timeout=120, trust_env=False) as client,
     ):
 
         def texts(path: str, count: int, **body: Any) -> set[str]:
@@ -123,7 +123,7 @@ def test_a_name_of_the_model_decides_how_it_samples(loaded: LoadedModel) -> None
 def test_the_context_can_be_bounded(loaded: LoadedModel) -> None:
     with (
         running(Engine(loaded, max_context_tokens=100), Settings()) as one,
-        httpx.Client(base_url=one.url, trust_env=False) as client,
+        httpx.Client(base_url=one.url, timeout=120, trust_env=False) as client,
     ):
         refused = client.post("/v1/completions", json={"prompt": [5] * 100})
         assert (refused.status_code, refused.json()["error"]["n_ctx"]) == (400, 100)

@@ -34,7 +34,7 @@ def ask(url: str, key: str, path: str, instruction: str) -> dict[str, int]:
         url + path,
         json={**prompt, "max_tokens": 3},
         headers={"authorization": f"Bearer {key}"},
-        timeout=20,
+        timeout=120,
         trust_env=False,
     )
     usage = reply.json()["usage"]
@@ -58,7 +58,7 @@ def test_what_another_key_sent_shows_in_nothing(loaded: LoadedModel) -> None:
     def asked(url: str, key: str, prompt: str) -> list[Any]:
         headers = {"authorization": f"Bearer {key}"}
         body = {"prompt": prompt, "max_tokens": 12, "temperature": 0, "ignore_eos": True}
-        reply = httpx.post(url + "/v1/completions", json=body, headers=headers, timeout=20, trust_env=False).json()
+        reply = httpx.post(url + "/v1/completions", json=body, headers=headers, timeout=120, trust_env=False).json()
         return [reply["choices"][0]["text"], reply["usage"]]
 
     begun = secret[: secret.index("zebra")]
@@ -76,14 +76,14 @@ def test_a_flexible_request_lets_others_go_first(loaded: LoadedModel) -> None:
     with running(SlowEngine(loaded, max_sessions=1), Settings(max_sessions=1)) as one, ThreadPoolExecutor(1) as pool:
 
         def post(**more: object) -> str:
-            reply = httpx.post(one.url + "/v1/completions", json={**body, **more}, timeout=20, trust_env=False)
+            reply = httpx.post(one.url + "/v1/completions", json={**body, **more}, timeout=120, trust_env=False)
             return str(reply.json()["choices"][0]["text"])
 
         flexible = pool.submit(post, max_tokens=60, speculation=False, service_tier="flex")
         until(lambda: one.runner.steps > 3)
         urgent = post(max_tokens=3)
         assert not flexible.done()
-        wait([flexible], timeout=20)
+        wait([flexible], timeout=120)
         assert flexible.result() == post(max_tokens=60)
         assert flexible.result().startswith(urgent)
         assert one.runner.engine.load.preempted == 1

@@ -68,7 +68,7 @@ def test_a_smooth_stream_says_what_a_whole_reply_says(loaded: LoadedModel, specu
     body = {"prompt": "def add(a, b):\n" * 5, "max_tokens": 60, "temperature": 0, "speculation": speculation}
     with (
         running(Engine(loaded), Settings(smooth_stream_ms=5)) as service,
-        httpx.Client(base_url=service.url, trust_env=False) as client,
+        httpx.Client(base_url=service.url, timeout=120, trust_env=False) as client,
     ):
         whole = client.post("/v1/completions", json=body).json()["choices"][0]["text"]
         with client.stream("POST", "/v1/completions", json={**body, "stream": True}) as reply:

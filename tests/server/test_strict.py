@@ -33,7 +33,10 @@ CASES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 @pytest.fixture(scope="module")
 def strict(loaded: LoadedModel) -> Iterator[httpx.Client]:
     settings = Settings(served_names=("tiny",), strict_openai=True)
-    with running(Engine(loaded), settings) as one, httpx.Client(base_url=one.url, trust_env=False) as client:
+    with (
+        running(Engine(loaded), settings) as one,
+        httpx.Client(base_url=one.url, timeout=120, trust_env=False) as client,
+    ):
         yield client
 
 

@@ -77,7 +77,7 @@ def calling(loaded: LoadedModel) -> Iterator[Running]:
 
 @pytest.fixture(scope="module")
 def http(calling: Running) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=calling.url, timeout=60, trust_env=False) as one:
+    with httpx.Client(base_url=calling.url, timeout=120, trust_env=False) as one:
         yield one
 
 

@@ -72,7 +72,7 @@ def guarded(loaded: LoadedModel) -> Iterator[httpx.Client]:
     """A service whose passes take no time that could be measured, so that what it drafts does not follow the clock."""
     with (
         running(Scribe(loaded, ANSWER), Settings(api_keys=("one", "two"))) as service,
-        httpx.Client(base_url=service.url, timeout=20, trust_env=False) as client,
+        httpx.Client(base_url=service.url, timeout=120, trust_env=False) as client,
     ):
         yield client
 
@@ -138,7 +138,7 @@ def test_a_batch_leaves_something_to_its_own_key_only(loaded: LoadedModel, tmp_p
     settings = Settings(api_keys=tuple(keys), batch_folder=tmp_path)
     with (
         running(Engine(loaded), settings) as service,
-        httpx.Client(base_url=service.url, timeout=20, trust_env=False, headers=keys["one"]) as client,
+        httpx.Client(base_url=service.url, timeout=120, trust_env=False, headers=keys["one"]) as client,
     ):
         file = client.post("/v1/files", files={"file": ("a", line)}, data={"purpose": "batch"}).json()["id"]
         asked = {"input_file_id": file, "endpoint": "/v1/completions", "completion_window": "24h"}

@@ -28,7 +28,7 @@ def test_a_request_is_a_span_with_its_phases_inside(loaded: LoadedModel) -> None
     sender = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "x-request-id": "r1"}
     with (
         running(Engine(loaded), Settings(), tracing=Spans(provider)) as service,
-        httpx.Client(base_url=service.url, trust_env=False, headers=sender) as client,
+        httpx.Client(base_url=service.url, timeout=120, trust_env=False, headers=sender) as client,
     ):
         body = {"prompt": "zebra quartz", "max_tokens": 4, "ignore_eos": True, "n": 2}
         text = client.post("/v1/completions", json=body).json()["choices"][0]["text"]
