@@ -6,8 +6,8 @@ import pytest
 from hypothesis import settings
 
 # A busy machine fails no test.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+settings.register_profile("quick", deadline=None, max_examples=50)
+settings.load_profile("quick")
 
 
 @pytest.fixture(scope="session", autouse=True)

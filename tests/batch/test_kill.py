@@ -96,7 +96,7 @@ def outcome(place: Place) -> tuple[list[bytes], list[bytes]]:
 
 
 @given(st.lists(st.tuples(st.integers(0, 14), st.sampled_from([0.0, 0.3, 0.999, 1.0])), max_size=6))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_killed_at_any_call_a_job_ends_as_undisturbed(
     tmp_path_factory: pytest.TempPathFactory, kills: list[tuple[int, float]]
 ) -> None:
@@ -128,13 +128,10 @@ def test_what_was_kept_before_a_kill_is_there_afterwards(tmp_path: Path) -> None
     assert {0, 1, 2} <= set(kept)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "kills"),
-    [
-        ("requests", 4),
-        pytest.param("requests", 100, marks=pytest.mark.slow),
-        pytest.param("summaries", 40, marks=pytest.mark.slow),
-    ],
+    [("requests", 100), ("summaries", 40)],
 )
 def test_killed_by_the_system_a_job_ends_as_undisturbed(tmp_path: Path, kind: str, kills: int) -> None:
     """With a real model, real processes and SIGKILL: one right result for each request, or long text."""

@@ -38,11 +38,11 @@ def test_answers_are_those_of_the_engine(engine: Engine, parallel: int | None) -
     rng = random.Random(parallel)
     requests = [
         request(number, texts=["a b c"[: rng.randint(1, 5)] for _ in range(rng.randint(1, 4))], max_tokens=number % 7)
-        for number in range(20)
+        for number in range(10)
     ]
     pool = Pool(engine, EchoApi(engine), parallel)
     outcomes = run(pool, requests)
-    assert len(outcomes) == 20
+    assert len(outcomes) == 10
     for outcome in outcomes:
         assert isinstance(outcome, Outcome)
         body = outcome.request.body

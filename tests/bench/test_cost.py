@@ -61,7 +61,7 @@ def test_every_group_has_its_figures(path: Path, tmp_path: Path) -> None:
         )
     )
     arguments = [
-        "propose", "--edits", edits, "--model", path, "--context", "2000,3500", "--sample", 2, "--rounds", 1,
+        "propose", "--edits", edits, "--model", path, "--context", "1500,2600", "--sample", 1, "--rounds", 1,
         "--size", 1000, "--json", out,
     ]  # fmt: skip
     result = CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "200"})
@@ -123,7 +123,7 @@ def test_hard_texts_are_what_they_are_called(tokenizer: Tokenizer) -> None:
         assert task.answer[:100] == ids[name][half : half + 100]
 
 
-@pytest.mark.parametrize("size", [8_000, pytest.param(64_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("size", [4_000, pytest.param(64_000, marks=pytest.mark.slow)])
 def test_hard_texts_finish(size: int, tokenizer: Tokenizer) -> None:
     """Thousands of equal tokens, newlines, base64, code on one line and the like are answered to their ends, in few
     passes."""

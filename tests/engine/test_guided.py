@@ -10,7 +10,7 @@ from fakes.proposers import ScriptProposer, any_proposer
 from fakes.running import Job, answer_all
 from fakes.scripted import ScriptedModel
 from fakes.words import EOS, Words
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lookup_spec.grammar import Grammar
@@ -54,6 +54,7 @@ SAMPLING = st.sampled_from(
 )
 
 
+@settings(max_examples=40)
 @given(LANGUAGES, st.integers(0, 2**32), SAMPLING, st.integers(1, 40))
 def test_drafted_answers_are_those_of_masking_every_token(language, seed, sampling, most):
     """With drafts from always right to always wrong, in trees of any width, the answer is that of plain decoding with a

@@ -48,7 +48,7 @@ def test_with_room_enough_the_longest_common_prefix_is_found(before, tenant, tex
     assert kept.tokens == len({(owner, tuple(old[: n + 1])) for owner, old in before for n in range(len(old))})
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.integers(0, 20), st.lists(st.tuples(tenants, texts, st.integers(0, 25)), max_size=14))
 def test_within_any_bound_nothing_wrong_is_found(most, steps):
     """What is found is always a beginning of the text, the newest is there as far as there is room, and the bound

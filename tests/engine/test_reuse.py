@@ -68,7 +68,7 @@ def answers_in_disorder(
     return [list(sessions[number].take().token_ids) for number in range(len(prompts))], counts
 
 
-def check(name: str, seed: int, options: dict[str, Any], count: int = 12) -> dict[str, int]:
+def check(name: str, seed: int, options: dict[str, Any], count: int = 8) -> dict[str, int]:
     random = Random(seed)
     prompts = prompts_that_begin_alike(random, count)
     params = [SamplingParams(max_tokens=TOKENS, seed=n, **options) for n in range(count)]

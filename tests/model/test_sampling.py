@@ -21,8 +21,8 @@ from lookup_spec.propose.tree import DraftTree
 
 # A right sampler fails a test of frequencies for one choice of seeds in a million; these seeds are fixed.
 FALSE_ALARM = 1e-6
-DRAWS = 3000
-DRAFTED_DRAWS = 800
+DRAWS = 2000
+DRAFTED_DRAWS = 400
 SIZE = 12
 
 SETTINGS = {

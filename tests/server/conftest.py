@@ -8,9 +8,20 @@ import httpx
 import pytest
 from lookup_server.settings import Settings
 
+from lookup_spec.engine.budget import CostCurve
 from lookup_spec.model.load import LoadedModel
 from lookup_spec.pipeline.engine import Engine
 from tests.server.tiny_service import Running, SlowEngine, running, tiny_model
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _known_machine() -> Iterator[None]:
+    """Not every engine tries and measures the machine anew: that takes longer than most tests, and would let a busy
+    machine decide what is drafted."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lookup_spec.engine.setup.check_steady", lambda _: None)
+        patch.setattr(CostCurve, "measure", lambda *_: CostCurve({1: 0.004, 16: 0.005, 64: 0.008}))
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +43,7 @@ def service(engine: Engine) -> Iterator[Running]:
 
 @pytest.fixture(scope="session")
 def client(service: Running) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=service.url, timeout=20, trust_env=False) as one:
+    with httpx.Client(base_url=service.url, timeout=120, trust_env=False) as one:
         yield one
 
 

@@ -58,7 +58,7 @@ def tiny_model(control: Sequence[str] = ()) -> LoadedModel:
         vocab_size=len(tokenizer),
         hidden_size=32,
         intermediate_size=64,
-        num_hidden_layers=2,
+        num_hidden_layers=1,
         num_attention_heads=2,
         num_key_value_heads=1,
         max_position_embeddings=CONTEXT,
@@ -112,7 +112,7 @@ def running(
         sock.close()
 
 
-def until(true: Callable[[], bool], seconds: float = 10.0) -> None:
+def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
     """Waits for something that must become true."""
     end = time.monotonic() + seconds
     while not true():
