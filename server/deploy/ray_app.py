@@ -23,10 +23,10 @@ from typing import Any
 from uuid import uuid4
 
 from fastapi import FastAPI, Request, Response
-from lookup_server import body as bodies
 from lookup_server.app import create_app
 from lookup_server.configuration import load_settings
 from lookup_server.errors import ApiError
+from lookup_server.intake import Intake
 from lookup_server.loading import engine_of, load
 from lookup_server.logs import set_up_logs
 from lookup_server.routes.edits import CHOSEN_ID
@@ -250,7 +250,7 @@ class Door:
 
     def __init__(self, replicas: DeploymentHandle, settings: Mapping[str, Any]) -> None:
         self._replicas = replicas
-        self._settings = Settings.model_validate(settings)
+        self._intake = Intake(Settings.model_validate(settings))
 
     @door.api_route("/{path:path}", methods=["GET", "HEAD", "POST", "DELETE", "OPTIONS"])
     async def take(self, request: Request) -> Response:
@@ -259,10 +259,10 @@ class Door:
             message = "Each replica has its own metrics; Ray's tell of all of them."
             return error_response(ApiError(404, message, code="not_found"))
         try:
-            content = await bodies.receive(request, self._settings)
+            async with self._intake.body(request) as content:
+                session = await asyncio.to_thread(session_of, request.url.path, request.headers, content)
         except ApiError as error:
             return error_response(error)
-        session = await asyncio.to_thread(session_of, request.url.path, request.headers, content)
         names = ("type", "method", "path", "raw_path", "query_string", "headers", "http_version", "scheme")
         scope = {name: request.scope[name] for name in (*names, "root_path", "server", "client")}
         scope[CHOSEN_ID] = f"edit-{session}-{uuid4().hex}"
@@ -287,7 +287,7 @@ def build(arguments: dict[str, Any]) -> serve.Application:
     if settings.batch_folder is not None:
         raise ValueError("batch_dir does not go with replicas, each of which would want it; use lookup-spec batch run.")
     places = settings.max_sessions + settings.max_waiting
-    replicas = Replica.options(
+    replicas = Replica.options(  # type: ignore[attr-defined]  # the decorator makes a deployment of the class
         autoscaling_config=AutoscalingConfig(
             min_replicas=scale.replicas,
             max_replicas=scale.most,
@@ -300,5 +300,7 @@ def build(arguments: dict[str, Any]) -> serve.Application:
         ray_actor_options={"num_cpus": scale.cpus, "num_gpus": scale.gpus},
         graceful_shutdown_timeout_s=settings.grace_seconds,
     )
-    doors = Door.options(num_replicas=scale.doors, max_ongoing_requests=places * scale.most)
+    doors = Door.options(  # type: ignore[attr-defined]  # likewise
+        num_replicas=scale.doors, max_ongoing_requests=places * scale.most
+    )
     return doors.bind(replicas.bind(settings.model_dump(by_alias=True)), settings.model_dump(by_alias=True))
