@@ -100,7 +100,7 @@ class Service:
 
 
 def main(folder: Path, kills: int, seed: int) -> None:
-    """Prints how often the service was killed, in which last seen states of the batches, and how many these were."""
+    """Prints after each batch how often the service was killed so far, and in which last seen states of batches."""
     torch.set_num_threads(1)
     rng = random.Random(seed)
     engine, lines = Engine(tiny_model(), max_sessions=2), "\n".join(requests(LINES)).encode()
@@ -127,9 +127,9 @@ def main(folder: Path, kills: int, seed: int) -> None:
                 killed[batch.status] += 1
                 service.start()
         assert service.outcome(batch) == expected
+        print(json.dumps({"killed": killed.total(), "states": killed, "batches": batches}), flush=True)
     service.kill()
     assert not any((folder / "batches").iterdir())
-    print(json.dumps({"killed": killed.total(), "states": killed, "batches": batches}))
 
 
 if __name__ == "__main__":
