@@ -48,6 +48,13 @@ class Grouping(str, Enum):
     REPO = "repo"
 
 
+class Answers(str, Enum):
+    """What a model is asked."""
+
+    FREE = "free"
+    FILL = "fill"
+
+
 @app.command()
 def replay(
     edits: Annotated[
@@ -121,21 +128,39 @@ def propose(
 
 @app.command()
 def calibrate(
-    edits: Annotated[list[Path], typer.Option(help="JSON Lines files of edits: instruction, before, after.")],
     out: Annotated[Path, typer.Option(help="Where the counts go, as JSON.")],
+    edits: Annotated[
+        list[Path] | None, typer.Option(help="JSON Lines files of edits: instruction, before, after.")
+    ] = None,
+    answers: Annotated[
+        Answers | None, typer.Option(help="Count on answers of the model instead, to questions or to gaps in files.")
+    ] = None,
     model: Annotated[
-        str, typer.Option(help="Whose tokenizer: a tokenizer.json, a directory, or an embedded model's name.")
+        str, typer.Option(help="For edits a tokenizer.json will do, too; else as for `lookup-spec edit`.")
     ] = DEFAULT_MODEL,
 ) -> None:
-    """Counts on recorded edits which guesses come true, for proposers to start from."""
+    """Counts on recorded edits, or on a model's answers, which guesses come true, for proposers to start from."""
+    from lookup_bench.calibrate import answered
     from lookup_bench.calibrate import calibrate as count
     from lookup_bench.layout import cases
     from lookup_bench.tokenizer import open_tokenizer
+    from lookup_spec.model.load import load_model
     from lookup_spec.propose.counts import dumps
 
+    if bool(edits) == (answers is not None):
+        raise typer.BadParameter("Give one of --edits and --answers.")
     try:
-        tokenizer = open_tokenizer(model)
-        counts = count(cases(_records(edits, None, 0), tokenizer), tokenizer)
+        if answers is None:
+            tokenizer = open_tokenizer(model)
+            counts = count(cases(_records(edits or [], None, 0), tokenizer), tokenizer)
+        else:
+            with Progress(console=Console(file=sys.stderr), transient=True) as progress:
+                bar = progress.add_task("")
+                counts = answered(
+                    load_model(model),
+                    "free" if answers is Answers.FREE else "fill",
+                    lambda done, most: progress.update(bar, completed=done, total=most),
+                )
         out.write_text(dumps(counts, {}), encoding="utf-8")
     except (LookupSpecError, OSError) as error:
         typer.echo(f"lookup-spec bench calibrate: {' '.join(str(error).split())}", err=True)

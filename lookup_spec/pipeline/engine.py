@@ -18,7 +18,7 @@ from lookup_spec.pipeline.prompts import Prompts
 from lookup_spec.pipeline.result import Result, collect
 from lookup_spec.propose.calibration import Calibrations
 from lookup_spec.propose.guided import GuidedProposer
-from lookup_spec.propose.prompt import Prompt
+from lookup_spec.propose.prompt import Prompt, Work
 from lookup_spec.propose.proposer import LookupProposer
 from lookup_spec.propose.protocol import NoProposer, Proposer
 from lookup_spec.propose.store import SegmentStore
@@ -204,7 +204,7 @@ class Engine:
         matcher = None
         if params.grammar is not None:
             matcher = self._grammars.matcher(params.grammar, params.stop_token_ids)
-        proposer, ended = self._proposer(tenant) if speculation else (NoProposer(), lambda: None)
+        proposer, ended = self._proposer(tenant, prompt.work) if speculation else (NoProposer(), lambda: None)
         if speculation and matcher is not None and params.grammar is not None:
             proposer = GuidedProposer(proposer, matcher, self._grammars.habits(params.grammar))
         session = Session(
@@ -317,9 +317,9 @@ class Engine:
         """The whole answer; arguments as for :meth:`stream`."""
         return collect(self.stream(prompt, speculation=speculation, prediction=prediction, **sampling))
 
-    def _proposer(self, tenant: str) -> tuple[Proposer, Callable[[], None]]:
+    def _proposer(self, tenant: str, work: Work) -> tuple[Proposer, Callable[[], None]]:
         """A proposer for one request, and what to call when the request ends."""
-        calibration = self._calibrations.of(tenant)
+        calibration = self._calibrations.of(tenant, work)
         hazards = calibration.start()
         proposer = LookupProposer(self._segments, tenant=tenant, hazards=hazards, retokenizer=self._retokenizer)
         return proposer, lambda: calibration.learn(hazards)

@@ -12,6 +12,7 @@ from threading import Lock
 
 from lookup_spec.propose.counts import Tables, dumps, loads, scaled
 from lookup_spec.propose.hazard import Hazards, shipped, shipped_digest
+from lookup_spec.propose.prompt import Work
 
 _REMEMBERED = 100.0
 _TAUGHT = 5.0
@@ -23,23 +24,25 @@ _log = logging.getLogger(__name__)
 
 
 class Calibration:
-    """Counts that the requests of one tenant start from and add to. Holds no tokens and no text.
+    """Counts that the requests of one tenant for one kind of work start from and add to. Holds no tokens and no text.
 
     Each request counts for itself, starting from here, and adds what it saw at its end: to each count no more than a
     few observations, so that no single odd request spoils them, and each count is worth at most a hundred, so that
     old ones are forgotten as new ones come. Safe to use from several threads.
 
     Args:
+        work: what these requests' answers do.
         path: the file that keeps the counts; written now and then, and by :meth:`save`. None keeps them in memory.
             A file that cannot be read, or whose counts began with those of another version, is passed over, said
             once in the log, and replaced.
     """
 
-    def __init__(self, path: Path | None = None) -> None:
+    def __init__(self, work: Work, path: Path | None = None) -> None:
+        self._work: Work = work
         self._path = path
         self._lock = Lock()
-        tables = None if path is None else _read(path)
-        self._tables = {name: dict(table) for name, table in (tables or shipped()).items()}
+        tables = None if path is None else _read(path, work)
+        self._tables = {name: dict(table) for name, table in (tables or shipped(work)).items()}
         self._unsaved = False
         self._saved_at = time.monotonic()
 
@@ -70,7 +73,7 @@ class Calibration:
             if self._path is None or not self._unsaved:
                 return
             self._unsaved, self._saved_at = False, time.monotonic()
-            text = dumps(self._tables, {"format": _FORMAT, "began_with": shipped_digest()})
+            text = dumps(self._tables, {"format": _FORMAT, "began_with": shipped_digest(self._work)})
             partial = self._path.with_name(f".{self._path.name}.{token_hex(8)}.partial")
             try:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -82,25 +85,25 @@ class Calibration:
 
 
 class Calibrations:
-    """One calibration a tenant; what one tenant's requests taught never shows in another's drafts.
+    """One calibration a tenant and kind of work; what one tenant's requests taught never shows in another's drafts.
 
     Args:
         directory: where they are kept, a file each, named by a hash of the tenant's name; None keeps them in memory.
-        most: tenants kept in memory; those unused for longest are written and dropped.
+        most: calibrations kept in memory; those unused for longest are written and dropped.
     """
 
     def __init__(self, directory: Path | None = None, most: int = _MOST_TENANTS) -> None:
         self._directory, self._most = directory, most
-        self._kept: OrderedDict[str, Calibration] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, Work], Calibration] = OrderedDict()
         self._lock = Lock()
 
-    def of(self, tenant: str) -> Calibration:
-        """The tenant's calibration, read from its file the first time."""
+    def of(self, tenant: str, work: Work) -> Calibration:
+        """The tenant's calibration for such work, read from its file the first time."""
         with self._lock:
-            found = self._kept.get(tenant)
+            found = self._kept.get((tenant, work))
             if found is None:
-                found = self._kept[tenant] = Calibration(self._path(tenant))
-            self._kept.move_to_end(tenant)
+                found = self._kept[tenant, work] = Calibration(work, self._path(tenant, work))
+            self._kept.move_to_end((tenant, work))
             while len(self._kept) > self._most:
                 self._kept.popitem(last=False)[1].save()
             return found
@@ -111,17 +114,17 @@ class Calibrations:
             for calibration in self._kept.values():
                 calibration.save()
 
-    def _path(self, tenant: str) -> Path | None:
+    def _path(self, tenant: str, work: Work) -> Path | None:
         if self._directory is None:
             return None
         name = hashlib.sha256(tenant.encode("utf-8", errors="surrogatepass")).hexdigest()[:16]
-        return self._directory / f"{name}.json"
+        return self._directory / f"{name}-{work}.json"
 
 
-def _read(path: Path) -> Tables | None:
+def _read(path: Path, work: Work) -> Tables | None:
     try:
         header, tables = loads(path.read_text(encoding="utf-8"))
-        if header != {"format": _FORMAT, "began_with": shipped_digest()}:
+        if header != {"format": _FORMAT, "began_with": shipped_digest(work)}:
             raise ValueError("it was written by another version")
     except FileNotFoundError:
         return None

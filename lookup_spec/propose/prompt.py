@@ -8,6 +8,9 @@ from typing import Literal
 
 SegmentKind = Literal["message", "document", "base", "prediction", "answer"]
 
+Work = Literal["edit", "fill", "free"]
+"""What an answer is expected to do: follow a text, go between texts, or neither."""
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -54,6 +57,14 @@ class Prompt:
     ids: tuple[int, ...]
     spans: tuple[Span, ...] = ()
     references: tuple[Reference, ...] = ()
+
+    @property
+    def work(self) -> Work:
+        """What the answer is expected to do, by the kinds of what is known."""
+        kinds = {span.kind for span in self.spans} | {reference.kind for reference in self.references}
+        if kinds & {"base", "prediction"}:
+            return "edit"
+        return "fill" if "document" in kinds else "free"
 
     @classmethod
     def plain(cls, ids: Sequence[int]) -> Prompt:

@@ -15,7 +15,7 @@ from lookup_spec.propose.ending import Ending, Endings
 from lookup_spec.propose.frame import framed
 from lookup_spec.propose.grow import Judged, Ranked, grow, judge, leading, rank
 from lookup_spec.propose.guess import Guess, Kind
-from lookup_spec.propose.hazard import DEPTH_BUCKETS, Hazards
+from lookup_spec.propose.hazard import DEPTH_BUCKETS, Hazards, shipped
 from lookup_spec.propose.index import Index
 from lookup_spec.propose.prompt import Prompt, Span
 from lookup_spec.propose.retokenizer import Retokenizer
@@ -44,7 +44,7 @@ class LookupProposer:
     Args:
         store: where segments are kept between requests; None indexes each prompt anew.
         tenant: whose segments may be used.
-        hazards: counts to use and to add to; None starts from those that come with the package.
+        hazards: counts to use and to add to; None starts, with each prompt, from those that come with the package.
         retokenizer: knows the tokenizer; None proposes no renames.
         floor: nodes of less estimated path probability are not drafted.
     """
@@ -62,11 +62,12 @@ class LookupProposer:
     ) -> None:
         self._store = store if store is not None else SegmentStore(max_bytes=0)
         self._tenant = tenant
-        self._hazards = hazards if hazards is not None else Hazards()
+        self._given = hazards
         self._retokenizer = retokenizer
         self._floor = floor
 
     def begin(self, prompt: Prompt) -> None:
+        self._hazards = self._given if self._given is not None else Hazards(shipped(prompt.work))
         self._text = list(prompt.ids)
         self._start = len(prompt.ids)
         span = next((span for span in prompt.spans if span.kind == "base"), Span(0, len(prompt.ids), "base"))

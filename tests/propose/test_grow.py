@@ -12,7 +12,7 @@ from lookup_spec.propose.base import Base
 from lookup_spec.propose.ending import Ending, Endings
 from lookup_spec.propose.grow import Ranked, grow, judge, leading, rank
 from lookup_spec.propose.guess import Guess, Kind
-from lookup_spec.propose.hazard import DEPTH_BUCKETS, Hazards
+from lookup_spec.propose.hazard import DEPTH_BUCKETS, Hazards, shipped
 from lookup_spec.propose.successors import Successors
 
 KINDS = (Kind.INSERT, Kind.SKIP, Kind.NEAR, Kind.AHEAD, Kind.ELSEWHERE, Kind.ANSWER, Kind.ALIKE, Kind.SYNTAX)
@@ -32,7 +32,7 @@ def guesses(draw: st.DrawFn) -> list[Guess]:
     ]
 
 
-hazards = st.sampled_from([None, {}]).map(Hazards)
+hazards = st.sampled_from([shipped("edit"), {}]).map(Hazards)
 endings = st.sampled_from(list(Ending))
 
 
