@@ -175,9 +175,15 @@ def e2e(
     ] = None,
     compare: Annotated[
         str,
-        typer.Option(help="Others to run: transformers, prompt-lookup-10, vllm, vllm-ngram-20, vllm-suffix-32, …"),
+        typer.Option(
+            help="Others to run: transformers, prompt-lookup-10, vllm, vllm-ngram-20, vllm-suffix-32, llama.cpp, "
+            "llama.cpp-lookup-10, …"
+        ),
     ] = "transformers,prompt-lookup-10",
     vllm: Annotated[Path | None, typer.Option(help="A virtual environment that has vLLM, to compare with it.")] = None,
+    llama: Annotated[
+        Path | None, typer.Option(help="One that has llama-cpp-python; it reads the model's GGUF file.")
+    ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Counted runs of each task; figures are medians.")] = 3,
     max_tokens: Annotated[int, typer.Option(min=1, help="Most tokens of an answer.")] = 2048,
     dtype: Annotated[str, typer.Option(help="auto, float32, bfloat16 or float16.")] = "auto",
@@ -190,7 +196,7 @@ def e2e(
     from lookup_bench.tasks import default_tasks, read_tasks
 
     work = default_tasks() if tasks is None else read_tasks(tasks)
-    engine, decoders = systems(model, dtype, compare, vllm=vllm)
+    engine, decoders = systems(model, dtype, compare, vllm=vllm, llama=llama)
     with Progress(console=Console(file=sys.stderr), transient=True) as progress:
         bar = progress.add_task("", total=len(work) * rounds + len(decoders))
         rows = run(

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import torch
 from transformers import PreTrainedModel, StoppingCriteria, StoppingCriteriaList
 
-from lookup_bench.foreign import Answer, Vllm, speculative
+from lookup_bench.foreign import Answer, Foreign, looked_up, speculative
 from lookup_bench.tasks import Task, TaskError
-from lookup_spec.model.load import load_model, model_directory
+from lookup_spec.model.load import gguf_path, load_model, model_directory
 from lookup_spec.pipeline.engine import Engine
 from lookup_spec.propose.prompt import Prompt, Reference, Span
 from lookup_spec.text.edit_prompt import edit_prompt
@@ -106,7 +106,13 @@ class Transformers:
 
 
 def systems(
-    model: str, dtype: str, compare: str, *, vllm: Path | None = None, device: str = "auto"
+    model: str,
+    dtype: str,
+    compare: str,
+    *,
+    vllm: Path | None = None,
+    llama: Path | None = None,
+    device: str = "auto",
 ) -> tuple[Engine, list[System]]:
     """Our plain decoding, ours with speculation, and the others by name.
 
@@ -114,20 +120,25 @@ def systems(
         model: any that can be loaded.
         dtype: of the weights.
         compare: names joined by commas: ``transformers``, ``transformers-static``, ``prompt-lookup-N``, ``vllm``,
-            ``vllm-ngram-N``, ``vllm-suffix-N``; may be empty.
+            ``vllm-ngram-N``, ``vllm-suffix-N``, ``llama.cpp``, ``llama.cpp-lookup-N``; may be empty.
         vllm: an environment that has vLLM.
+        llama: an environment that has llama-cpp-python.
         device: where ours and transformers run.
 
     Raises:
-        TaskError: a name is unknown, or vLLM is not to be had.
+        TaskError: a name is unknown, or it is not told where vLLM or llama.cpp is.
+        ModelError: the model is no file that llama.cpp reads.
     """
     names = [name.strip() for name in compare.split(",") if name.strip()]
-    foreign = [name for name in names if name.startswith("vllm")]
-    lookups = {name: _lookup(name) for name in names if name not in foreign}
-    for name in foreign:
-        speculative(name)
-    if foreign and vllm is None:
-        raise TaskError(f"{foreign[0]} needs an environment of its own; name it with --vllm.")
+    vllms = [name for name in names if name.startswith("vllm")]
+    llamas = [name for name in names if name.startswith("llama.cpp")]
+    lookups = {name: _lookup(name) for name in names if name not in (*vllms, *llamas)}
+    for known, checked, place, option in ((vllms, speculative, vllm, "vllm"), (llamas, looked_up, llama, "llama")):
+        for name in known:
+            checked(name)
+        if known and place is None:
+            raise TaskError(f"{known[0]} needs an environment of its own; name it with --{option}.")
+    file = gguf_path(model) if llamas else None
     loaded = load_model(model, dtype=dtype, device=device)
     kind = str(loaded.dtype).removeprefix("torch.")
     engine = Engine(loaded, prefix_cache_bytes=0)  # each round computes its prompt
@@ -138,10 +149,11 @@ def systems(
         found += [
             Transformers(stock.model, stock.eos_ids, tokens, name, name == _STATIC) for name, tokens in lookups.items()
         ]
-    for name in foreign:
-        assert vllm is not None
+    if vllm is not None:
         directory = model_directory(model, dtype=dtype)
-        found.append(Vllm(vllm / "bin" / "python", name, directory, kind, loaded.eos_ids, _CONTEXT))
+        found += [Foreign.vllm(vllm, name, directory, kind, loaded.eos_ids, _CONTEXT) for name in vllms]
+    if llama is not None and file is not None:
+        found += [Foreign.llama(llama, name, file, loaded.eos_ids, _CONTEXT) for name in llamas]
     return engine, found
 
 
@@ -151,8 +163,8 @@ def _lookup(name: str) -> int | None:
     start, _, tokens = name.rpartition("-")
     if start != "prompt-lookup" or not tokens.isdigit() or int(tokens) < 1:
         raise TaskError(
-            f"{name!r} cannot be compared; give transformers, {_STATIC}, prompt-lookup-N, vllm, vllm-ngram-N or "
-            "vllm-suffix-N."
+            f"{name!r} cannot be compared; give transformers, {_STATIC}, prompt-lookup-N, vllm, vllm-ngram-N, "
+            "vllm-suffix-N, llama.cpp or llama.cpp-lookup-N."
         )
     return int(tokens)
 

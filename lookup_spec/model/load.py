@@ -102,6 +102,22 @@ def model_directory(spec: str, *, dtype: str = "auto", device: str = "auto", pro
     return _directory(resolve(spec), choose_dtype(dtype, choose_device(device)), progress or _log.info)
 
 
+def gguf_path(spec: str, progress: Progress | None = None) -> Path:
+    """The file of a model that is one GGUF file, for programs that read such.
+
+    Args:
+        spec: as for :func:`load_model`.
+        progress: as for :func:`load_model`.
+
+    Raises:
+        ModelError: it is missing, or is no such file.
+    """
+    source = resolve(spec)
+    if isinstance(source, DirectorySource):
+        raise ModelError(f"{source.path} is a directory, and no GGUF file.")
+    return source.path if isinstance(source, GgufSource) else assemble(source.model, progress or _log.info)
+
+
 def load_tokenizer_only(spec: str, progress: Progress | None = None) -> Tokenizer:
     """The fast tokenizer of a model, without its weights: no conversion, and little memory.
 
@@ -116,8 +132,7 @@ def load_tokenizer_only(spec: str, progress: Progress | None = None) -> Tokenize
     if isinstance(source, DirectorySource):
         tokenizer = load_tokenizer(source.path)
     else:
-        path = source.path if isinstance(source, GgufSource) else assemble(source.model, progress or _log.info)
-        file = read_gguf(path)
+        file = read_gguf(gguf_path(spec, progress))
         check_consistent(file)
         tokenizer = gguf_tokenizer(file)
     backend: Tokenizer = tokenizer.backend_tokenizer
