@@ -21,9 +21,10 @@ from torch import Tensor
 from lookup_spec.model.cache import BLOCK, KVCache
 from lookup_spec.model.forward import Rows
 
-_WIDTHS = (1, 4, 16, 64)
+# Kernels take up to fourteen rows at a time; one more costs as much as several.
+_WIDTHS = (1, 4, 8, 14, 16, 28, 64)
 _WIDE = (256, 1024)  # measured only where it is quick
-_SECONDS = 1.0  # for all of these together; what does not fit in is not measured, or not again
+_SECONDS = 2.0  # for all of these together; what does not fit in is not measured, or not again
 _CONTEXT = 1024  # tokens, for what looking back costs
 _LOOKING = 16  # rows that look back then
 _LEARNING = 0.1  # how far one step moves the curve towards what it took
