@@ -47,9 +47,9 @@ def requests(count: int) -> list[str]:
     return lines
 
 
-def write_input(path: Path) -> None:
+def write_input(path: Path, count: int = 24) -> None:
     """Such lines, one of which has another's name, and one is broken."""
-    lines = requests(24)
+    lines = requests(count)
     lines[17] = lines[17].replace('"r17"', '"r2"')
     lines[8] = lines[8][:40]
     path.write_text("\n".join(lines), encoding="utf-8")

@@ -163,7 +163,7 @@ def test_ids_out_of_range_are_refused(ids: list[int]) -> None:
 
 RESIDENT = """
 import gc, random, sys
-from lookup_spec.propose.prompt import Prompt
+from lookup_spec.propose.prompt import Prompt, Span
 from lookup_spec.propose.proposer import LookupProposer
 from lookup_spec.propose.store import SegmentStore
 
@@ -177,7 +177,7 @@ start, some, chooser, store = resident(), 0, random.Random(0), SegmentStore(limi
 for number in range(requests):
     ids = tuple(chooser.choices(range(50_000), k=2000))
     proposer = LookupProposer(store)
-    proposer.begin(Prompt(ids))
+    proposer.begin(Prompt(ids, (Span(0, len(ids), "base"),)))
     proposer.observe(ids[1000:1010])
     assert ids[1010:1020] == proposer.propose(16).tokens[1:11]
     if number + 1 == requests // 5:
