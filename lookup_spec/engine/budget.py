@@ -172,16 +172,26 @@ class CostCurve:
             self._seconds[after] = max(self._seconds[after], self._seconds[before])
 
 
-def share(curve: CostCurve, wishes: Sequence[Wish]) -> list[int]:
+def share(curve: CostCurve, wishes: Sequence[Wish], beside: int = 0) -> list[int]:
     """How many drafted nodes of each session to check: for each, a number of its first ones.
 
     Nodes come in order of their probability per cost, which is the order of their probability where all look back
     on equally much.
 
+    A pass costs something whatever its rows. Whoever waits for the next piece waits for all of it, so that drafts are
+    worth what they may spare of whole passes. Where only all answers together count, prompt tokens that have to be
+    computed anyway pay for the pass, and a draft has to bring what its own row costs.
+
     Args:
         curve: what passes cost.
         wishes: the sessions'.
+        beside: prompt tokens that pay for the pass; 0 if the answers do.
     """
+    paid = curve.seconds(beside) if beside else 0.0
+
+    def seconds(rows: int, pairs: int) -> float:
+        return max(curve.seconds(beside + rows, pairs) - paid, _FREE)
+
     counts = [wish.least for wish in wishes]
     choosing = [(n, wish, wish.drafts) for n, wish in enumerate(wishes) if wish.drafts is not None]
     if not choosing:
@@ -189,13 +199,13 @@ def share(curve: CostCurve, wishes: Sequence[Wish]) -> list[int]:
     rows = sum(1 + wish.least for _, wish, _ in choosing)
     pairs = sum((1 + wish.least) * wish.context for _, wish, _ in choosing)
     expected = sum(1 + sum(drafts[: wish.least]) for _, wish, drafts in choosing)
-    best, goodput = list(counts), expected / curve.seconds(rows, pairs)
+    best, goodput = list(counts), expected / seconds(rows, pairs)
     for _, probability, n in merge(*(_ordered(curve, n, wish, drafts) for n, wish, drafts in choosing)):
         counts[n] += 1
         rows += 1
         pairs += wishes[n].context
         expected += probability
-        rate = expected / curve.seconds(rows, pairs)
+        rate = expected / seconds(rows, pairs)
         if rate > goodput:
             goodput, best = rate, list(counts)
     return best

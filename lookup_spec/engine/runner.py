@@ -84,16 +84,21 @@ class Runner:
     def _run(self, turns: Sequence[Turn]) -> None:
         wishes: list[Wish] = []
         asked: list[Session] = []
+        patient = True
         for turn in turns:
             try:
                 wishes.append(turn.session.wish(self._limits.max_draft_tokens, turn.prefill))
                 asked.append(turn.session)
+                patient = patient and turn.patient
             except Exception as error:
                 turn.session.fail(error)
         if not asked:
             return
         self._lately.extend(wish for wish in wishes if wish.drafts is not None)
-        drafts = [len(wish.drafts or ()) for wish in wishes] if self._costs is None else share(self._costs, wishes)
+        if self._costs is None:
+            drafts = [len(wish.drafts or ()) for wish in wishes]
+        else:
+            drafts = share(self._costs, wishes, sum(wish.prefill for wish in wishes) if patient else 0)
         batch = [session.rows(count) for session, count in zip(asked, drafts, strict=True)]
         started = time.perf_counter()
         try:

@@ -49,10 +49,12 @@ class Turn:
     Attributes:
         session: whose.
         prefill: most tokens of its prompt to compute.
+        patient: it belongs to a batch, where all answers together count and not how soon the next piece comes.
     """
 
     session: Session
     prefill: int
+    patient: bool
 
 
 @dataclass(eq=False, slots=True)
@@ -145,7 +147,7 @@ class Scheduler:
         prefill = self._share_prefill()
         self._make_room(prefill)
         return [
-            Turn(entry.session, prefill.get(entry, 0))
+            Turn(entry.session, prefill.get(entry, 0), entry.urgency == _URGENCY["batch"])
             for entry in self._running
             if entry in prefill or not entry.session.missing
         ]

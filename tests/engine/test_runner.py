@@ -10,13 +10,15 @@ from fakes.models import CONTEXT, END, VOCAB, generate, packed
 from fakes.proposers import ScriptProposer, TreeProposer
 from fakes.scripted import ScriptedModel, recite
 
+from lookup_spec.engine.budget import CostCurve
 from lookup_spec.engine.runner import Runner
 from lookup_spec.engine.scheduler import Limits
 from lookup_spec.engine.session import Session
 from lookup_spec.model.sampling import DistributionError
-from lookup_spec.params import SamplingParams
+from lookup_spec.params import Priority, SamplingParams
 from lookup_spec.propose.prompt import Prompt
 from lookup_spec.propose.protocol import NoProposer
+from lookup_spec.propose.tree import DraftTree
 
 SCRIPT = tuple(range(3, 9)) * 4
 FIRST, SECOND, THIRD = (1,), (2,), (1, 1)
@@ -250,3 +252,30 @@ def test_stats_count_drafts_by_source():
     assert {name: (s.drafted, s.accepted) for name, s in stats.sources.items()} == {"script": (5, 4)}
     assert stats.prompt_tokens == 1
     assert torch.isfinite(torch.tensor([stats.prefill_seconds, stats.decode_seconds])).all()
+
+
+class Unsure(ScriptProposer):
+    """It does not know that it is right."""
+
+    def propose(self, limit: int) -> DraftTree:
+        return DraftTree.chain(self.last, self.script[self.observed : self.observed + limit], "script", 0.6)
+
+
+@pytest.mark.parametrize(("priority", "drafts"), [("interactive", True), ("batch", False)])
+def test_beside_prompts_only_who_waits_for_pieces_drafts_what_the_pass_does_not_cost(
+    priority: Priority, drafts: bool
+) -> None:
+    """The same draft spares somebody at an editor whole passes; a batch has to make them anyway, for its prompts."""
+    model = ScriptedModel(recite({FIRST: SCRIPT, THIRD * 50: SCRIPT}), 10)
+    costs = CostCurve({1: 1.0, 101: 2.0, 1001: 11.0})
+    runner = Runner(model, Limits(max_draft_tokens=4, prefill_chunk=20), costs=costs)
+    session = new_session(model, FIRST, proposer=Unsure(SCRIPT), limit=20)
+    runner.add(session, priority=priority)
+    runner.step()
+    runner.add(new_session(model, THIRD * 50), priority=priority)
+    before = session.stats().drafted
+    for _ in range(3):
+        runner.step()
+    assert (session.stats().drafted > before) == drafts
+    finish(runner)
+    assert tokens_of(session) == SCRIPT[:20]
