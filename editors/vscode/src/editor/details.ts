@@ -130,7 +130,7 @@ function page(content: string): string {
   h2 { font-size: 1rem; margin: 1.5rem 0 .4rem; }
   p { margin: 0 0 1rem; }
   .soft { color: var(--vscode-descriptionForeground); font-weight: normal; }
-  dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(8rem, 1fr)); gap: .6rem; margin: 0; }
+  dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(6.5rem, 1fr)); gap: .6rem; margin: 0; }
   dl div { border: 1px solid var(--vscode-widget-border, var(--vscode-editorGroup-border)); border-radius: 6px;
     padding: .4rem .7rem; }
   dt { color: var(--vscode-descriptionForeground); font-size: .85em; }
