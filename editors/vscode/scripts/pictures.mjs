@@ -38,7 +38,7 @@ try {
   await settle(page, { ...QUIET, ...PLAIN, "lookupSpec.url": service.url });
   const workbench = await Workbench.open(page, editor.address);
   const take = async (name) => {
-    await page.mouse.move(500, 0);
+    await page.mouse.move(430, 300); // over nothing that tells about itself
     await page.screenshot({ path: `${PICTURES}/${name}.png` });
   };
   await workbench.telling("codicon-zap");
