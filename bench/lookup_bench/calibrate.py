@@ -89,7 +89,7 @@ class _Counting(Engine):
         self.hazards = Hazards({})
         self._store = SegmentStore()
 
-    def _proposer(self, tenant: str, work: Work) -> tuple[Proposer, Callable[[], None]]:  # noqa: ARG002
+    def _proposer(self, tenant: str, work: Work) -> tuple[Proposer, Callable[[], None]]:  # noqa: ARG002 - the engine's signature
         retokenizer = TokenizerRetokenizer(self.tokenizer.backend_tokenizer)
         return LookupProposer(self._store, hazards=self.hazards, retokenizer=retokenizer), lambda: None
 

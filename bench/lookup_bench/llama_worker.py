@@ -23,7 +23,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # whatever the library prints
     from llama_cpp import Llama  # type: ignore[import-not-found, unused-ignore]  # never beside us
-    from llama_cpp.llama_speculative import (  # type: ignore[import-not-found, unused-ignore]
+    from llama_cpp.llama_speculative import (  # type: ignore[import-not-found, unused-ignore]  # likewise
         LlamaPromptLookupDecoding,
     )
 
